@@ -145,7 +145,7 @@ class TargetRow:
         yield Level.OFF, not paused and (not self.recorded or self._differs or health in ("", HealthState.UNKNOWN))
         yield Level.UNFOLLOWED, self.newest is not None and self.newest.trouble is not None
         moves = known.phase in ("waiting", "rolling-out") or health == HealthState.PROGRESSING
-        yield Level.MOVING, moves or paused or bool(known.attempt or known.pin or known.orphans) or self.is_behind
+        yield Level.MOVING, moves or paused or bool(known.attempt or known.pin or known.orphans or known.former) or self.is_behind
         yield Level.WELL, True
 
     @property

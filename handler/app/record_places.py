@@ -12,7 +12,7 @@ from typing import Any
 
 from handler.app.connections import Connections, RecordPlace
 from handler.app.record_summaries import TOOLING
-from handler.config.settings import Target
+from handler.config.settings import Settings, Target
 from handler.engine.run.former_record import FormerRecord
 from handler.model.errors import AccessDenied
 from handler.plan.handover import FoundRecord
@@ -22,6 +22,14 @@ from handler.state.record import FORMAT, State
 from handler.state.summary import home_of
 
 
+def former_places(settings: Settings, target: Target) -> tuple[RecordName, ...]:
+    """Return where a target may have a record of before, as the configuration says, likeliest first."""
+    names = dict.fromkeys(filter(None, (target.renamed_from, target.name)))
+    spaces = dict.fromkeys(filter(None, (settings.state_namespace_from, settings.state_namespace)))
+    places = (RecordName(name, space) for name in names for space in spaces)
+    return tuple(each for each in places if not each.is_same(target.name, settings.state_namespace))
+
+
 class TargetRecords:
     """The records of one target: `namespace`, where its own is; `configured`: where it may have had one, likeliest first."""
 
@@ -29,12 +37,7 @@ class TargetRecords:
         settings = ways.settings
         self._ways, self._target = ways, target
         self.namespace = settings.state_namespace
-        names = list(dict.fromkeys(filter(None, (target.renamed_from, target.name))))
-        spaces = list(dict.fromkeys(filter(None, (settings.state_namespace_from, settings.state_namespace))))
-        places = [RecordName(name, space) for name in names for space in spaces]
-        is_moved = bool(target.renamed_from or settings.state_namespace_from)
-        own = (target.name, settings.state_namespace)
-        self.configured: Sequence[RecordName] = tuple(each for each in places if is_moved and not each.is_same(*own))
+        self.configured: Sequence[RecordName] = former_places(settings, target)
 
     def at(self, place: RecordName) -> FormerRecord:
         """Return the record at a place, not read yet."""

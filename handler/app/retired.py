@@ -37,11 +37,12 @@ class RetiredTarget:
 
 def retired(states: Mapping[str, Metadata], settings: Settings, cluster: str) -> list[RetiredTarget]:
     """Return the retired targets among the records of a cluster, by name."""
+    names = {target.name for target in settings.targets}
     takers = {target.renamed_from: target.name for target in settings.targets if target.renamed_from}
     found = []
     for metadata in states.values():
         name = str((metadata.get("labels") or {}).get(TARGET) or "")
-        summary = summary_of(metadata, settings, name) if name and settings.target(name) is None else None
+        summary = summary_of(metadata, settings, name) if name and name not in names else None
         if summary and not summary.directory:
             taker = summary.renamed_to or takers.get(name, "")
             more = (summary.commit, summary.subject, summary.orphans, taker)

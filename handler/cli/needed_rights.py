@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from handler.app.record_places import former_places
 from handler.config.promotion_order import promoters
 from handler.config.secrets import ALL, references
 from handler.config.settings import Settings, Target
@@ -52,6 +53,9 @@ class NeededKinds:
     undeclared: tuple[Resource, ...] = ()
 
 
+_RECORD = (("", "configmaps"), ("coordination.k8s.io", "leases"))
+
+
 def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
     """Return what the handler itself must be able to do for a target.
 
@@ -70,6 +74,9 @@ def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
     if beside:
         grants.append(Grant(where, "", "configmaps", ("get",), tuple(sorted(state_name(each.name) for each in beside))))
     grants += promoter_reads(settings, target)
+    for place in former_places(settings, target):  # a takeover ends with the deletion of the record before
+        grants.append(Grant(place.namespace, "coordination.k8s.io", "leases", ("create",)))
+        grants += [Grant(place.namespace, *kind, ("get", "update", "delete"), (state_name(place.name),)) for kind in _RECORD]
     if target.impersonate:
         namespace, _, account = target.impersonate.service_account.partition("/")
         grants.append(Grant(namespace, "", "serviceaccounts", ("impersonate",), (account,)))

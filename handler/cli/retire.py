@@ -43,8 +43,9 @@ def retire(
         raise click.UsageError("pass --prune to delete what it has, or --keep to let go of it")
     if kinds and not prune:
         raise click.UsageError("--kind goes with --prune")
-    settings = session.settings = _settings(session, state_namespace, installation)
-    configured = settings.target(target)
+    before, settings = _settings(session), _settings(session, state_namespace, installation)
+    session.settings = settings
+    configured = settings.target(target) if before.state_namespace == settings.state_namespace else None  # else another record is meant
     _refuse_configured(settings, configured, target, namespace, prune=prune)
     ways = session.ways(git=False)
     asked = retire_of(ways, _place(ways.settings, session, target, configured), prune=prune, kinds=kinds, namespace=namespace)
@@ -56,7 +57,7 @@ def retire(
     return _carried_out(session, target, asked, shown)
 
 
-def _settings(session: Session, state_namespace: str, installation: str) -> Settings:
+def _settings(session: Session, state_namespace: str = "", installation: str = "") -> Settings:
     """Return the configuration with what the flags say otherwise; without one the defaults."""
     try:
         found = session.settings

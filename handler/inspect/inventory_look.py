@@ -33,7 +33,7 @@ from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, Resource, applyset_id, identity_of
 from handler.model.numbers import many
-from handler.plan.inventory import Marks, Membership, is_member
+from handler.plan.inventory import Membership, TargetMarks, is_member
 from handler.state.configmap import state_name
 from handler.state.record import State
 from handler.state.record_format import stamp
@@ -93,7 +93,7 @@ class _Look:
     # --- members
     def _members(self) -> None:
         settings, target = self.handler.settings, self.target
-        marks = Marks(target.name, applyset_id(state_name(target.name), settings.state_namespace))
+        marks = TargetMarks(target.name, applyset_id(state_name(target.name), settings.state_namespace))
         membership = Membership(marks, marks_of(self.state.former))
         scopes = self.handler.dependencies(target.name).planner.scopes
         members = Members(self.api, self.handler.discovery(target), target, membership, scopes)

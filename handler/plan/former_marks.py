@@ -13,7 +13,7 @@ from handler.model.names import IDENTITY, PART_OF, Identity, uid_and_version
 from handler.model.plan import Action, Change, FieldChange
 from handler.plan.compare import Comparison
 from handler.plan.handover import relabelled
-from handler.plan.inventory import Marks, Membership
+from handler.plan.inventory import Membership, TargetMarks
 
 
 def kept(ours: Membership, staying: Iterable[Identity], comparison: Comparison) -> tuple[Change, ...]:
@@ -38,6 +38,6 @@ def relabelling(ours: Membership, identity: Identity, live: dict[str, Any]) -> C
 _LABEL, _ANNOTATION = f"metadata.labels.{PART_OF}", f"metadata.annotations.{IDENTITY}"
 
 
-def marks_for(marks: Marks, identity: Identity) -> dict[str, dict[str, str]]:
+def marks_for(marks: TargetMarks, identity: Identity) -> dict[str, dict[str, str]]:
     """Return the labels and annotations of a member."""
     return {"labels": {PART_OF: marks.applyset}, "annotations": {IDENTITY: identity.mark(marks.target)}}

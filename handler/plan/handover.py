@@ -133,11 +133,15 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, record: FoundRec
         seen = f"belongs to target {owner}, which isn't of this repository, revision and cluster"
         steps = ", ".join((pause, take_out, label, annotate, f"`anneal apply {taker}`", resume))
         return Problem(str(identity), seen, item.manifest.place, f"to move it without deleting it, in this order: {steps}")
+    if record and record.ours and owner == taker:
+        seen = f"belongs to another record of this target, {record}"
+        ways = (f"write `stateNamespaceFrom: {record.namespace}` before this one deploys anything", _retire(owner, record, "--keep"))
+        return Problem(str(identity), seen, item.manifest.place, "; once it has: ".join(ways))
     if record and record.ours:
         moved = f" and `stateNamespaceFrom: {record.namespace}` beside `stateNamespace`" if record.elsewhere else ""
         seen = f"belongs to target {owner}, which isn't configured any more; its record is {record}"
         renamed = f"if it was renamed, write `renamedFrom: {owner}` on target {taker}{moved}"
-        gone = f"if it is gone, `anneal retire {owner} --keep` lets go of what it had, `anneal retire {owner} --prune` deletes that"
+        gone = f"if it is gone, {_retire(owner, record, '--keep')} lets go of what it had, {_retire(owner, record, '--prune')} deletes that"
         return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}")
     if record:
         seen = f"belongs to target {owner} of installation {record.installation}, whose record is {record}"
@@ -154,6 +158,11 @@ def refused_to_namesake(item: Desired, name: str) -> Problem:
     """Refuse what carries the taker's own name and another ApplySet's label."""
     seen = f"carries the name of target {name}, and another ApplySet's label: it is another installation's, or a tool has labelled it"
     return Problem(str(item.identity), seen, item.manifest.place, "if another installation has it, call one of the two targets otherwise")
+
+
+def _retire(owner: str, record: FoundRecord, way: str) -> str:
+    place = f" --state-namespace {record.namespace}" if record.elsewhere else ""
+    return f"`anneal retire {owner} {way}{place}`"
 
 
 def taken_from(giver: str, change: Change) -> Change:

@@ -17,7 +17,7 @@ from handler.model.names import IDENTITY, PART_OF, Identity
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class TargetMarks:
     """What makes objects a target's: its name, and the id of its ApplySet."""
 
     target: str
@@ -34,8 +34,8 @@ class Marks:
 class Membership:
     """By which marks objects are a target's: its own, which it writes, and those that it had before (`former`) while it takes over."""
 
-    marks: Marks
-    former: Marks | None = None
+    marks: TargetMarks
+    former: TargetMarks | None = None
 
     @property
     def selector(self) -> str:
@@ -65,7 +65,7 @@ def marked_target(live: Mapping[str, Any], identity: Identity) -> str:
     return target if re.fullmatch(FORMS["name"].pattern, target) and identity.mark(target) == mark else ""
 
 
-def as_ours(live: Mapping[str, Any], identity: Identity, marks: Marks) -> dict[str, Any]:
+def as_ours(live: Mapping[str, Any], identity: Identity, marks: TargetMarks) -> dict[str, Any]:
     """Return a live object as it will be with our marks: what is taken over is judged by the taker's rules."""
     found = copy.deepcopy(dict(live))
     metadata = found["metadata"]

@@ -215,7 +215,10 @@ def test_a_takeover_that_a_guard_holds_writes_nothing_but_that(shop: Shop) -> No
 def test_a_process_that_has_the_old_name_refuses_from_the_takeover_on(shop: Shop, wired: Wire) -> None:
     documents = filled(shop)
     renamed = Renamed.of(shop)
-    claimed = lambda method, path: method == "PUT" and path.partition("?")[0].endswith(f"/configmaps/{state_name(shop.name)}")  # noqa: E731
+
+    def claimed(method: str, path: str) -> bool:
+        return method == "PUT" and path.partition("?")[0].endswith(f"/configmaps/{state_name(shop.name)}")
+
     assert kill_after(renamed.new, wired, 1, claimed)
     before = shop.versions(documents)
     for job in ({}, {"trigger": "drift"}, {"dry_run": True}, {"trigger": "replay", "unpin": True}):
@@ -231,7 +234,10 @@ def test_a_process_that_has_the_old_name_refuses_from_the_takeover_on(shop: Shop
 def test_a_run_of_the_old_name_is_waited_for_and_what_it_made_is_taken_over(shop: Shop, wired: Wire) -> None:
     filled(shop)
     renamed = Renamed.of(shop)
-    opened = lambda method, path: method == "POST" and path.partition("?")[0].endswith("/configmaps")  # noqa: E731
+
+    def opened(method: str, path: str) -> bool:
+        return method == "POST" and path.partition("?")[0].endswith("/configmaps")
+
     assert kill_after(renamed.new, wired, 1, opened)  # its record stands, and the old one doesn't know of it
     late = (*whole(shop), namespace(f"{shop.name}-jobs"))
     shop.push(*late)
@@ -280,7 +286,10 @@ def test_the_record_of_another_repository_is_not_taken_over(shop: Shop, open_sho
 def test_a_rollout_that_the_old_name_has_begun_goes_on(shop: Shop, wired: Wire) -> None:
     documents = whole(shop)
     shop.push(*documents)
-    written = lambda method, path: is_write(method, path) and "/deployments/" in path  # noqa: E731
+
+    def written(method: str, path: str) -> bool:
+        return is_write(method, path) and "/deployments/" in path
+
     assert kill_after(shop, wired, 1, written)
     assert shop.state().attempt is not None
     renamed = Renamed.of(shop)

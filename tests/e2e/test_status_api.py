@@ -135,6 +135,22 @@ def changed(server: Serving, shop: Shop) -> dict[str, str]:
     return {row.partition('action="')[2].partition('"')[0]: row.rpartition(" ")[2] for row in rows}
 
 
+def test_what_is_not_configured_any_more_is_listed_for_tokens_that_may_see_it(
+    serving: Serving, shop: Shop, open_shop: Callable[..., Shop]
+) -> None:
+    gone = open_shop()
+    gone.create_namespace()
+    gone.push(config_map(gone.name, "a"))
+    gone.applied()
+    shop.push(config_map(shop.name, "a"))
+    serving.start().ready()
+    retired = {row["target"]: row for row in read(serving, "/api/targets", TOKEN)["retired"]}
+    assert (retired[gone.name]["commit"], retired[gone.name]["namespace"]) == (gone.head, STATES)
+    assert retired[gone.name]["next"] == f"anneal retire {gone.name} --prune"
+    assert shop.name not in retired
+    assert read(serving, "/api/targets")["retired"] == []
+
+
 def test_a_token_sees_its_own_targets_and_a_broken_cluster_is_a_row(serving: Serving, shop: Shop) -> None:
     shop.push(config_map(shop.name, "a"))
     serving.start().ready()
@@ -142,7 +158,7 @@ def test_a_token_sees_its_own_targets_and_a_broken_cluster_is_a_row(serving: Ser
     assert rows["lost"]["trouble"]["code"] in ("kubeconfig-invalid", "config-invalid")
     assert rows[shop.name]["trouble"] is None
     assert [row["target"] for row in read(serving, "/api/targets")["targets"]] == [shop.name]
-    assert read(serving, "/api/targets", OTHER) == {"version": __version__, "targets": [], "next": None}
+    assert read(serving, "/api/targets", OTHER) == {"version": __version__, "targets": [], "retired": [], "next": None}
     for path in (f"/api/targets/{shop.name}", f"/api/runs/{shop.name}.0123456789ab", "/api/targets/lost"):
         assert serving.send("GET", path, headers=bearer(OTHER))[0] == 403
     assert serving.send("POST", f"/replay/{shop.name}", b"{}", bearer(READ))[0] == 403

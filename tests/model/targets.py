@@ -16,7 +16,7 @@ from typing import Any
 from handler.config.git_settings import Repository
 from handler.config.settings import HoldAbove, Prune, RecreateSettings, Settings, Target
 from handler.model.names import Identity, applyset_id, identity_of
-from handler.plan.inventory import Marks, Membership
+from handler.plan.inventory import Membership, TargetMarks
 from handler.state.configmap import state_name
 
 STATES = "anneal-system"
@@ -146,7 +146,7 @@ def applyset(target: str) -> str:
 
 
 def membership(target: str) -> Membership:
-    return Membership(Marks(target, applyset(target)))
+    return Membership(TargetMarks(target, applyset(target)))
 
 
 def fits(wanted: Body, live: Body | None) -> bool:

@@ -40,7 +40,7 @@ from handler.plan.exclusive import held_strangers
 from handler.plan.gap import FieldGaps
 from handler.plan.hooks import PlannedHooks
 from handler.plan.ignore import Ignoring
-from handler.plan.inventory import Marks, Membership
+from handler.plan.inventory import Membership, TargetMarks
 from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.prune import PruneFacts, judge, leaving, left_to, needs_asking, prune_stages
 from handler.plan.rollout import PlannedRollout
@@ -125,7 +125,7 @@ class Planner:
     verdicts: dict[Seen, bytes] = field(default_factory=dict)
     scopes: tuple[str, ...] | None = None
     custom: CustomHealth = field(default_factory=no_expressions)
-    former: Marks | None = None
+    former: TargetMarks | None = None
     adoptions: Adoptions | None = None
     exclusive: ExclusiveLook = field(init=False)
 
@@ -135,7 +135,7 @@ class Planner:
     @property
     def ours(self) -> Membership:
         """By which marks objects are the target's."""
-        return Membership(Marks(self.target.name, self.applyset), self.former)
+        return Membership(TargetMarks(self.target.name, self.applyset), self.former)
 
     @property
     def prune_judge(self) -> PruneCheck:

@@ -187,13 +187,14 @@ class SiblingQuestions:
 
     def _refused(self, item: Desired, live: Mapping[str, Any], name: str) -> Problem:
         """Refuse what belongs to a target that is no sibling; `adopt` may name its ApplySet instead."""
-        taker, found, known = self.target, set_of(live), self.siblings.knows(name)
-        if name == taker.name:
-            problem, is_ours = refused_to_namesake(item, name), False
+        taker, found = self.target, set_of(live)
+        known = name != taker.name and self.siblings.knows(name)
+        record = self._parent(found) if found and not known else None
+        if record is None and name == taker.name:
+            problem = refused_to_namesake(item, name)
         else:
-            record = None if known or found is None else self._parent(found)
-            problem, is_ours = refused_to_strangers(item, name, taker.name, record, known=known), record is not None and record.ours
-        return adopting(problem, taker.name, in_order((*taker.adopts, found))) if found and not is_ours else problem
+            problem = refused_to_strangers(item, name, taker.name, record, known=known)
+        return adopting(problem, taker.name, in_order((*taker.adopts, found))) if found and not (record and record.ours) else problem
 
     def refuse_if_moved(self, identity: Identity, name: str) -> None:
         """Before an object is taken: raise Moved if its giver's record says something else than when this was planned."""

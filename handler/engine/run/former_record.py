@@ -17,7 +17,7 @@ from typing import Protocol
 from handler.engine.run.errors import TargetRenamed
 from handler.model.errors import Problem, TargetMoved
 from handler.model.names import applyset_id
-from handler.plan.inventory import Marks
+from handler.plan.inventory import TargetMarks
 from handler.state.configmap import state_name
 from handler.state.former import RecordName
 from handler.state.lease import HeldLease, LeaseLock
@@ -58,9 +58,9 @@ class RecordPlaces(Protocol):
         """Return the records of this target in other namespaces that can be listed. `state`: the blank one. Raises AnnealError."""
 
 
-def marks_of(former: RecordName | None) -> Marks | None:
+def marks_of(former: RecordName | None) -> TargetMarks | None:
     """Return the marks of the members of a record."""
-    return Marks(former.name, applyset_id(state_name(former.name), former.namespace)) if former else None
+    return TargetMarks(former.name, applyset_id(state_name(former.name), former.namespace)) if former else None
 
 
 def refuse_renamed(state: State | None) -> None:

@@ -36,7 +36,7 @@ from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, applyset_id
 from handler.model.run_event import Announce, HealthChanged, HealthFound, unheard
-from handler.plan.inventory import Marks, Membership
+from handler.plan.inventory import Membership, TargetMarks
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
 from handler.state.heartbeat import INTERVALS
 from handler.state.record import TargetHealth
@@ -139,7 +139,7 @@ class ClusterWatch:
         namespace = self.settings.state_namespace
         for target in self.targets:
             name = state_name(target.name)
-            marks = Marks(target.name, applyset_id(name, namespace))
+            marks = TargetMarks(target.name, applyset_id(name, namespace))
             known = WatchedTarget(target, Membership(marks), self._clock, self.ways.custom_health(target))
             self.watched[name] = self.members[marks.applyset] = known
             self.hidden[target.name] = WatchMask(self.mask, partial(self._members, known))

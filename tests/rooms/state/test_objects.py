@@ -72,6 +72,19 @@ def test_a_swap_of_a_deleted_object_never_makes_it_again(objects: StateObjects, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_exactly_the_object_that_was_read_is_deleted_once(objects: StateObjects, place: str, kind: Kind) -> None:
+    first = objects.create(blank(kind, place))
+    uid, version = first["metadata"]["uid"], first["metadata"]["resourceVersion"]
+    second = objects.replace({**first, "metadata": {**first["metadata"], "annotations": {"a": "1"}}})
+    with pytest.raises(Moved):
+        objects.delete(kind, place, "x", uid=uid, resource_version=version)
+    with pytest.raises(Moved):
+        objects.delete(kind, place, "x", uid="7d0a1c9e-0b1f-4a53-9a0e-3c3c2b1a0f9d")
+    assert objects.delete(kind, place, "x", uid=uid, resource_version=second["metadata"]["resourceVersion"])
+    assert not objects.delete(kind, place, "x", uid=uid)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_swap_of_an_object_that_was_made_again_is_refused(objects: StateObjects, place: str, kind: Kind) -> None:
     first = objects.create(blank(kind, place))
     delete(objects, kind, first)

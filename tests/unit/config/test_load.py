@@ -90,6 +90,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         rollback=s.Rollback(on_failure=True),
         evidence=s.EvidenceSettings("record"),
         depends_on=("edge",),
+        renamed_from="shop-old",
         suspend=True,
     )
 

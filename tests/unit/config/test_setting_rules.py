@@ -49,6 +49,25 @@ def test_a_cluster_is_found_in_one_way(cluster: str, expected: str) -> None:
     assert mistakes(f"{TARGET}    cluster: {cluster}") == [f"a.yaml:7: targets[shop].cluster{expected}"]
 
 
+def named(name: str, former: str) -> str:
+    repository = "{url: https://git.example.com/acme/shop.git}"
+    return f"  - {{name: {name}, renamedFrom: {former}, repository: {repository}, namespaces: [shop]}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{HEAD}targets:\n{named('a', 'a')}", "renamedFrom: is its own name, a"),
+        (f"{HEAD}targets:\n{named('a', 'b')}{named('b', 'c')}", "a is renamedFrom b, and a target b is configured"),
+        (f"{HEAD}targets:\n{named('a', 'x')}{named('b', 'x')}", "a and b are both renamedFrom x"),
+        (f"{HEAD}stateNamespaceFrom: anneal-system\ntargets: []\n", "stateNamespaceFrom: is stateNamespace, anneal-system"),
+    ],
+)
+def test_what_was_before_is_another_and_goes_to_one_target(text: str, expected: str) -> None:
+    (found,) = mistakes(text)
+    assert expected in found
+
+
 @pytest.mark.parametrize(
     ("url", "expected"),
     [

@@ -22,7 +22,8 @@ from handler.engine.run.recovery_scan import FoundMembers
 from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.model.result import Outcome
-from handler.state.configmap import SUMMARY, summary_of
+from handler.state.configmap import SUMMARY, encode, summary_of
+from handler.state.former import RecordName
 from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Pin, RunStatus, State, Suspend, WaitingFor
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
@@ -123,6 +124,12 @@ def test_a_settled_target_at_its_head_is_quiet() -> None:
     assert is_quiet(metadata, HEAD)
     assert tick_ends_unchanged(store, HEAD)
     assert not is_quiet(metadata, "")
+
+
+@pytest.mark.parametrize("other", [{"former": RecordName("old", samples.NAMESPACE)}, {"renamed_to": RecordName("new", samples.NAMESPACE)}])
+def test_a_target_amid_a_takeover_is_not_quiet(other: dict[str, RecordName]) -> None:
+    _, metadata = stored(replace(GOOD, former=other.get("former"), renamed_to=other.get("renamed_to")))
+    assert not is_quiet(metadata, HEAD)
 
 
 def _labelled(key: str, value: str) -> Callable[[dict[str, Any]], None]:

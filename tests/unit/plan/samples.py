@@ -10,10 +10,10 @@ from handler.config.settings import Target
 from handler.model.manifest import Manifest
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Resource, applyset_id, identity_of
 from handler.plan.admission import Admission, Desired
-from handler.plan.inventory import Marks, Membership
+from handler.plan.inventory import Membership, TargetMarks
 
 SET = applyset_id("anneal-shop", "anneal-system")
-OURS = Membership(Marks("shop", SET))
+OURS = Membership(TargetMarks("shop", SET))
 VERBS = frozenset({"list", "delete"})
 SERVED = (
     Resource("", "v1", "ConfigMap", "configmaps", True, VERBS),

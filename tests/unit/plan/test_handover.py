@@ -15,6 +15,7 @@ from handler.model.plan import Action, Change
 from handler.plan.admission import Desired
 from handler.plan.handover import (
     Declared,
+    FoundRecord,
     StandingCommit,
     kept_for,
     left_off_head,
@@ -122,6 +123,32 @@ def test_a_renamed_target_is_told_to_be_called_as_before_and_nothing_is_taken_ou
     assert "kubectl label Deployment.apps/x" in gone
     assert "suspend" not in gone
     assert "take it out" in elsewhere
+
+
+RECORD = FoundRecord("c", "anneal-system", "default", ours=True)
+
+
+def test_a_renamed_target_is_named_with_its_record_and_the_line_that_takes_it_over() -> None:
+    problem = refused_to_strangers(ITEM, "c", "b", RECORD, known=False)
+    assert problem.message == "belongs to target c, which isn't configured any more; its record is ConfigMap/anneal-system/anneal-c"
+    assert problem.fix.startswith("if it was renamed, write `renamedFrom: c` on target b; if it is gone, `anneal retire c --keep` lets go")
+    moved = refused_to_strangers(ITEM, "c", "b", replace(RECORD, namespace="gitops", elsewhere=True), known=False).fix
+    assert "`stateNamespaceFrom: gitops` beside `stateNamespace`" in moved
+    assert "`anneal retire c --prune --state-namespace gitops`" in moved
+
+
+def test_another_record_of_the_same_target_is_named() -> None:
+    problem = refused_to_strangers(ITEM, "b", "b", FoundRecord("b", "gitops", "default", ours=True, elsewhere=True), known=False)
+    assert problem.message == "belongs to another record of this target, ConfigMap/gitops/anneal-b"
+    assert "stateNamespaceFrom: gitops" in problem.fix
+    assert "`anneal retire b --keep --state-namespace gitops`" in problem.fix
+
+
+def test_another_installation_is_named_with_its_record() -> None:
+    problem = refused_to_strangers(ITEM, "c", "b", FoundRecord("c", "theirs", "second"), known=False)
+    assert problem.message == "belongs to target c of installation second, whose record is ConfigMap/theirs/anneal-c"
+    assert problem.fix.index("anneal suspend c") < problem.fix.index("kubectl label") < problem.fix.index("anneal resume c")
+    assert "retire" not in problem.fix
 
 
 def test_a_hand_over_without_changes_is_an_update() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from handler.model.errors import Busy
+from handler.model.errors import Busy, LeaseLost
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.lease_inspection import NAME, Make, body, lost
@@ -31,6 +31,26 @@ def test_a_held_lease_is_busy_and_what_is_asked_is_left_on_it(lock: Make, object
     assert "two" in body(objects)["metadata"]["annotations"]["anneal.dev/requested"]
     first.renew()
     assert "two" in body(objects)["metadata"]["annotations"]["anneal.dev/requested"]
+
+
+def test_a_lease_is_removed_by_its_holder_whatever_is_asked_meanwhile(lock: Make, objects: FakeObjects) -> None:
+    held = lock().acquire()
+    lock("two").request()
+    held.remove()
+    assert objects.get("Lease", "anneal-system", NAME) is None
+    assert lost(held)
+    held.hand_over()
+    assert objects.get("Lease", "anneal-system", NAME) is None
+
+
+def test_a_lease_that_another_holds_by_now_is_not_removed(lock: Make, objects: FakeObjects) -> None:
+    held = lock().acquire()
+    found = objects.get("Lease", "anneal-system", NAME)
+    assert found
+    objects.replace({**found, "spec": {**found["spec"], "holderIdentity": "two", "leaseTransitions": 9}})
+    with pytest.raises(LeaseLost):
+        held.remove()
+    assert objects.get("Lease", "anneal-system", NAME) is not None
 
 
 def test_taking_the_lease_clears_requests(lock: Make, objects: FakeObjects) -> None:

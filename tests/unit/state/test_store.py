@@ -140,6 +140,15 @@ def test_a_person_who_suspends_during_a_run_is_merged(store: StateStore) -> None
     assert store.read() == stored
 
 
+def test_a_record_is_removed_as_it_was_read_alone(store: StateStore, objects: FakeObjects) -> None:
+    first = store.create(blank())
+    second = store.update(suspended)
+    with pytest.raises(Moved):
+        store.remove(first)
+    assert store.remove(second)
+    assert (store.read().state, store.remove(second)) == (None, False)
+
+
 def test_a_state_deleted_during_a_run_stops_it(store: StateStore, objects: FakeObjects) -> None:
     stored = store.swap(store.create(blank()), opened(blank()), TOKEN)
     delete(objects)

@@ -17,7 +17,7 @@ from handler.engine.planner.prune_check import PruneCheck
 from handler.model.errors import ApiRefused
 from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
 from handler.model.plan import Action
-from handler.plan.inventory import Marks, Membership
+from handler.plan.inventory import Membership, TargetMarks
 from handler.plan.prune import judge, leaving
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
@@ -62,7 +62,7 @@ class InMemoryCluster:
         self.silent: dict[int, Body] = {}
         self.registered: list[str] = []
         self.api = Api(FakeConnection(ApiServer(time.time), self._way))
-        self.judge = PruneCheck(TARGET, Membership(Marks(TARGET.name, APPLYSET)), self.api, Discovery(self.api))
+        self.judge = PruneCheck(TARGET, Membership(TargetMarks(TARGET.name, APPLYSET)), self.api, Discovery(self.api))
         self.space = self.api.post("/api/v1/namespaces", {**SPACE, "metadata": {"name": "data", **OURS}})
 
     def _way(self, call: Call, do: Callable[[], Reply]) -> Reply:

@@ -21,7 +21,7 @@ from handler.engine.waits.wait_record import StateWaitRecord
 from handler.model.errors import RolloutFailed, StillWaiting
 from handler.model.event import Job
 from handler.model.queue_view import ALONE
-from handler.plan.inventory import Marks, Membership
+from handler.plan.inventory import Membership, TargetMarks
 from handler.state.record import Progress, State, StepRecord, WaitingFor
 from handler.state.record_format import seconds_of, stamp
 from handler.state.size_limit import fitted
@@ -57,7 +57,7 @@ class Waiter:
     @property
     def deps(self) -> Any:
         api = SimpleNamespace(server_time=lambda: self.now, get=lambda *_, **__: None)
-        planner = SimpleNamespace(api=api, ours=Membership(Marks("shop", "set")), scopes=None)
+        planner = SimpleNamespace(api=api, ours=Membership(TargetMarks("shop", "set")), scopes=None)
         target = SimpleNamespace(evidence=EvidenceSettings())
         return SimpleNamespace(patience=self.patience, planner=planner, target=target, health=no_expressions())
 

@@ -8,7 +8,7 @@ from handler.config.git_settings import Repository
 from handler.config.settings import Impersonate, Target
 from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
-from handler.plan.inventory import Marks, Membership
+from handler.plan.inventory import Membership, TargetMarks
 from handler.state.record import State, TargetHealth
 from handler.worker.health_watch.watched_target import WatchedTarget
 from tests.unit.state.samples import blank, sha
@@ -29,7 +29,7 @@ def declaring(*identities: Identity, **parts: Any) -> State:
 
 
 def watched(name: str = "shop", *identities: Identity, account: str = "", custom: CustomHealth | None = None) -> WatchedTarget:
-    ours = Membership(Marks(name, applyset_id(f"anneal-{name}", "anneal-system")))
+    ours = Membership(TargetMarks(name, applyset_id(f"anneal-{name}", "anneal-system")))
     made = WatchedTarget(target(name, account), ours, lambda: CLOCK, custom or no_expressions())
     made.read(declaring(*identities), "1")
     return made

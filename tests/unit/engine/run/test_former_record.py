@@ -1,0 +1,142 @@
+"""The record that a target takes over: what of it counts, until when it is read again, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from handler.engine.run.errors import TargetRenamed
+from handler.engine.run.former_record import FormerRecord, joined, marks_of, refuse_renamed
+from handler.model.errors import TargetMoved
+from handler.model.names import GroupKind, applyset_id
+from handler.state.former import RecordName
+from handler.state.lease import LeaseLock
+from handler.state.record import Approval, Attempt, Pin, State, Suspend
+from handler.state.store import StateStore
+from tests.fakes.objects import FakeObjects
+from tests.unit.state.samples import NAMESPACE, NOON, TOKEN, TOOLING, blank, sha
+
+REPOSITORY = "https://git.example.com/acme/shop.git"
+OLD = RecordName("store", NAMESPACE)
+ATTEMPT = Attempt(sha("c"), "d" * 64, "e" * 64, TOKEN, NOON)
+KIND = GroupKind("", "ConfigMap")
+
+
+@dataclass
+class Places:
+    """Records in memory, as a target of the name `shop` finds them."""
+
+    objects: FakeObjects = field(default_factory=FakeObjects)
+    namespace: str = NAMESPACE
+    configured: Sequence[RecordName] = (OLD,)
+    others: Sequence[RecordName] = ()
+
+    def at(self, place: RecordName) -> FormerRecord:
+        store = StateStore(self.objects, place.namespace, place.name, "default", TOOLING)
+        return FormerRecord(place, store, LeaseLock(self.objects, place.namespace, f"anneal-{place.name}", "one"))
+
+    def elsewhere(self, state: State) -> Sequence[RecordName]:
+        assert state.target == "shop"
+        return self.others
+
+    def put(self, **parts: object) -> State:
+        known = {"target": "store", "commit": sha(), "reads": "1" * 64, "settings": "2" * 64, "kinds": frozenset({KIND})}
+        state = blank(**(known | parts))
+        self.at(OLD).store.create(state)
+        return state
+
+
+ELSEWHERE = ({"repository": "https://git.example.com/acme/bank.git"}, {"cluster_uid": "u-2"}, {"installation": "second"})
+
+
+def fresh() -> State:
+    return replace(blank(), repository="")
+
+
+def join(places: Places, known: State, *, recorded: bool = False) -> tuple[State, FormerRecord | None]:
+    return joined(places, known, REPOSITORY, 1.8e9, recorded=recorded)
+
+
+def test_the_first_state_is_a_copy_without_what_vouches_for_anything() -> None:
+    places = Places()
+    approval = Approval("a1", "1" * 64, "2" * 64, (), "ada", NOON)
+    old = places.put(approval=approval, pin=Pin(sha("b")), suspend=Suspend("ada"), attempt=ATTEMPT, digest="3" * 64)
+    state, former = join(places, fresh())
+    assert former
+    assert (state.target, state.former and replace(state.former, at="")) == ("shop", OLD)
+    assert (state.reads, state.settings, state.approval, state.held) == ("", "", None, None)
+    kept = ("commit", "pin", "suspend", "attempt", "digest", "kinds", "repository")
+    assert [getattr(state, name) for name in kept] == [getattr(old, name) for name in kept]
+
+
+def test_until_it_is_claimed_what_the_old_name_does_counts_and_what_persons_said_here_stands() -> None:
+    places = Places()
+    places.put()
+    state, former = join(places, fresh())
+    assert former
+    mine = replace(state, pin=Pin(sha("b")), suspend=Suspend("grace"), attempt=ATTEMPT)
+    more = GroupKind("", "Secret")
+    former.store.update(lambda now: replace(now, commit=sha("f"), kinds=now.kinds | {more}, pin=None))
+    state, _ = join(places, mine, recorded=True)
+    assert (state.commit, state.kinds, state.attempt) == (sha("f"), frozenset({KIND, more}), ATTEMPT)
+    assert (state.pin, state.suspend) == (mine.pin, mine.suspend)
+
+
+def test_once_it_is_claimed_only_the_own_record_counts() -> None:
+    places = Places()
+    places.put()
+    state, former = join(places, fresh())
+    assert former
+    former.store.update(lambda now: replace(now, commit=sha("f"), renamed_to=RecordName("shop", NAMESPACE)))
+    again, former = join(places, replace(state, commit=sha("e")), recorded=True)
+    assert former
+    assert (again.commit, former.is_claimed_by("shop", NAMESPACE), former.is_claimed_by("shop", "gitops")) == (sha("e"), True, False)
+
+
+def test_a_target_that_has_deployed_something_asks_for_no_other_record() -> None:
+    places = Places()
+    places.put()
+    known = blank(commit=sha())
+    assert join(places, known, recorded=True) == (known, None)
+    assert joined(None, fresh(), REPOSITORY, 0.0, recorded=False) == (fresh(), None)
+
+
+def test_what_another_has_taken_over_is_refused() -> None:
+    places = Places()
+    places.put(renamed_to=RecordName("bank", NAMESPACE))
+    with pytest.raises(TargetRenamed, match="target bank has taken over"):
+        join(places, fresh())
+
+
+@pytest.mark.parametrize("parts", ELSEWHERE)
+def test_the_record_of_another_repository_cluster_or_installation_is_refused(parts: dict[str, str]) -> None:
+    places = Places()
+    places.put(**parts)
+    with pytest.raises(TargetMoved, match="call it store again, `anneal retarget store`"):
+        join(places, fresh())
+
+
+def test_a_record_in_another_namespace_is_named_with_the_line() -> None:
+    places = Places(configured=(), others=(RecordName("shop", "gitops"),))
+    with pytest.raises(TargetMoved, match="stateNamespaceFrom: gitops"):
+        join(places, fresh())
+    assert join(places, fresh(), recorded=True) == (fresh(), None)
+
+
+def test_where_the_old_record_is_lost_its_members_are_looked_for() -> None:
+    state, former = join(Places(), fresh())
+    assert former
+    assert (state.former and state.former.name, former.is_claimed_by("shop", NAMESPACE)) == ("store", True)
+    found = marks_of(state.former)
+    assert found
+    assert (found.target, found.applyset) == ("store", applyset_id("anneal-store", NAMESPACE))
+    assert marks_of(None) is None
+
+
+def test_a_moved_record_says_where_it_is() -> None:
+    with pytest.raises(TargetRenamed, match="moved to the state namespace gitops"):
+        refuse_renamed(blank(renamed_to=RecordName("shop", "gitops")))
+    refuse_renamed(blank())
+    refuse_renamed(None)
