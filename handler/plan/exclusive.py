@@ -106,7 +106,7 @@ def own_rights(identity: Identity, known: Collection[Identity] | None) -> str | 
     if identity.group_kind not in _RIGHTS:
         return None
     if known is None:
-        return "accounts, roles and bindings, for its own can't be told"
+        return "accounts, roles and bindings, as its own aren't known"
     printed = identity.group_kind != ACCOUNT and identity.name.startswith(_PRINTED)
     return "its own account and rights" if printed or identity in known else None
 

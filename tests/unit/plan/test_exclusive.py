@@ -129,7 +129,7 @@ def test_a_targets_own_account_keeps_its_rights() -> None:
 
 
 def test_no_account_role_or_binding_goes_where_it_is_not_known_whose_they_are() -> None:
-    noun = "accounts, roles and bindings, for its own can't be told"
+    noun = "accounts, roles and bindings, as its own aren't known"
     found = [
         own_rights(each, None) for each in (Identity("", "ServiceAccount", "shop", "a"), role("Role", "a"), role("RoleBinding", "a"), MAP)
     ]
