@@ -1,4 +1,4 @@
-"""What the API identity may do: SelfSubjectAccessReview (`authorization.k8s.io/v1`)."""
+"""What the API identity may do, and who it is: SelfSubjectAccessReview and SelfSubjectReview."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from handler.cluster.api import Api
 from handler.cluster.errors import rule_text
 from handler.cluster.parallel import together
 
+_WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -27,6 +28,13 @@ class AccessRule:
     def __str__(self) -> str:
         """The line that grants it."""
         return rule_text(self.verb, self.group, self.resource, self.namespace)
+
+
+def whoami(api: Api) -> tuple[str, frozenset[str]]:
+    """Return user name and groups of the API's identity (the impersonated one, if any). Raises AnnealError; before 1.28 ApiRefused, 404."""
+    answer = api.post(_WHO, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}, repeatable=True)
+    found = (answer.get("status") or {}).get("userInfo") or {}
+    return str(found.get("username") or ""), frozenset(map(str, found.get("groups") or ()))
 
 
 def allowed(api: Api, rules: Sequence[AccessRule]) -> list[bool]:

@@ -11,13 +11,13 @@ earlier.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from handler.config.settings import Prune
-from handler.model.names import PART_OF, GroupKind, Identity, Resource
+from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of
 from handler.model.numbers import many
 from handler.model.plan import Action, Change
 from handler.plan.inventory import marked_target
@@ -72,6 +72,45 @@ _MARKS: tuple[tuple[str, str], ...] = (
 """Labels and annotations of what controllers write without an owner: deleted, it would come again, or be missed. Patterns, with a noun."""
 
 
+_RBAC = "rbac.authorization.k8s.io"
+ROLE, ROLE_BINDING, ACCOUNT = GroupKind(_RBAC, "Role"), GroupKind(_RBAC, "RoleBinding"), GroupKind("", "ServiceAccount")
+_RIGHTS = frozenset({ROLE, ROLE_BINDING, ACCOUNT})
+_ACCOUNTS = "system:serviceaccount:"  # how the user names of ServiceAccounts begin
+_PRINTED = "anneal-"  # how the names of what `anneal rbac` prints begin
+
+
+def rights_of(user: str, groups: Collection[str], bindings: Iterable[Mapping[str, Any]]) -> frozenset[Identity]:
+    """Return a user's ServiceAccount, and of a namespace's RoleBindings those that name it, with their Roles."""
+    found = set()
+    if user.startswith(_ACCOUNTS):
+        found.add(Identity("", "ServiceAccount", *user.removeprefix(_ACCOUNTS).split(":", 1)))
+    for binding in bindings:
+        identity, role = identity_of(dict(binding)), binding.get("roleRef") or {}
+        if any(_is_named(user, groups, subject) for subject in binding.get("subjects") or ()):
+            found |= {identity, Identity(_RBAC, str(role.get("kind")), identity.namespace, str(role.get("name")))}
+    return frozenset(found)
+
+
+def _is_named(user: str, groups: Collection[str], subject: Mapping[str, Any]) -> bool:
+    kind, name = subject.get("kind"), str(subject.get("name"))
+    if kind == "ServiceAccount":
+        return user == f"{_ACCOUNTS}{subject.get('namespace')}:{name}"
+    return name == user if kind == "User" else name in groups
+
+
+def own_rights(identity: Identity, known: Collection[Identity] | None) -> str | None:
+    """Return a noun for what a target's own account and rights are left alone as; None: it is none of them.
+
+    `known`: see `rights_of`; None: who this is couldn't be asked, and no account, role and binding goes on doubt.
+    """
+    if identity.group_kind not in _RIGHTS:
+        return None
+    if known is None:
+        return "accounts, roles and bindings, as its own aren't known"
+    printed = identity.group_kind != ACCOUNT and identity.name.startswith(_PRINTED)
+    return "its own account and rights" if printed or identity in known else None
+
+
 def is_looked_for(resource: Resource) -> bool:
     """Whether objects of a kind can be orphans of a namespace. `resource`: with its verbs."""
     served = resource.namespaced and {"list", "delete"} <= resource.verbs
@@ -92,6 +131,8 @@ def left_alone(live: Mapping[str, Any], identity: Identity) -> str | None:
     owner = foreign_owner(dict(live), identity, "")
     if owner:
         return f"what belongs to {owner.name}"
+    if identity.group == "projectcalico.org" and identity.name.startswith("knp."):
+        return "what Calico mirrors"
     return _DATA.get(identity.group_kind) or _secret_of(identity, labels) or _marked((*labels, *annotations))
 
 

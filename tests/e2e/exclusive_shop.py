@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from handler.app.build import Handler
 from handler.config.settings import HoldAbove, Prune, Target
 from handler.engine.run.dependencies import Dependencies
 from handler.model.plan import Action
@@ -36,14 +37,18 @@ class ExclusiveShop:
     def configure(self, **changes: Any) -> None:
         """Change settings, and begin with a fresh handler, which reads the test's clock."""
         self.shop.configure(**changes)
-        make = self.shop.handler._dependencies
+        self.use(self.shop.handler)
+
+    def use(self, handler: Handler) -> None:
+        """Let a handler make the runs, by the test's clock."""
+        self.shop.handler, make = handler, handler._dependencies
 
         def timed(target: Target) -> Dependencies:
             made = make(target)
             clock = made.clock
             return replace(made, clock=lambda: clock() + self.ahead)
 
-        self.shop.handler._dependencies = timed  # type: ignore[method-assign]  # the seam
+        handler._dependencies = timed  # type: ignore[method-assign]  # the seam
 
     def run(self, trigger: str = "drift", **fields: Any) -> Result:
         result = self.shop.run(trigger, **fields)

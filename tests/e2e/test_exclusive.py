@@ -293,6 +293,35 @@ def test_status_plan_and_orphans_tell_when_it_goes_and_how_it_stays(made: Exclus
     assert not {("coordination.k8s.io", "leases"), ("", "events")} & granted
 
 
+def test_the_rights_that_rbac_prints_suffice(made: ExclusiveShop, configured: Path, tmp_path: Path) -> None:
+    name, kubectl = made.shop.name, made.shop.kubectl
+    account = f"{name}/limited"
+    flags = ["--config", str(configured), "--kubeconfig", str(kubectl.kubeconfig), "--service-account", account]
+    printed = CliRunner().invoke(anneal, ["rbac", name, *flags], catch_exceptions=False).output
+    kubeconfig = kubectl.account(account, tmp_path)
+    kubectl.grant(printed)
+    made.configure(cluster_scoped=())
+    made.use(made.shop.handler_at(kubeconfig))
+    strays = [config_map(name, "stray"), secret(name, "key", "x"), service(name, "old"), deployment(name, "old")]
+    made.plant(*strays)
+    result = made.run()
+    assert result.plan
+    assert not any("can't be listed" in note for note in result.plan.notes), result.plan.notes
+    made.ahead += 2 * GRACE
+    assert made.pruned() == {"stray", "key", "old"}, "neither its account nor its rights"
+    assert [made.shop.live(each) for each in strays] == [None] * 4
+
+
+def test_a_person_who_prunes_deletes_what_is_due_and_nothing_before(made: ExclusiveShop) -> None:
+    made.plant(config_map(made.shop.name, "stray"))
+    for trigger in ("drift", "oneoff"):
+        result = made.run(trigger, force=trigger == "oneoff")
+        assert not result.written
+    made.wait_for(made.orphans()["stray"])
+    result = made.run("oneoff", force=True)
+    assert [change.identity.name for change in result.written] == ["stray"]
+
+
 def test_a_lost_record_begins_every_grace_anew(made: ExclusiveShop) -> None:
     stray = config_map(made.shop.name, "stray")
     made.plant(stray)

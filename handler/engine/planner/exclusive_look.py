@@ -15,26 +15,41 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from handler.cluster.access_review import whoami
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.live import metadata
+from handler.cluster.live import Listing, metadata, pages
 from handler.cluster.parallel import parallel
 from handler.config.settings import Target
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import AnnealError, ApiRefused
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import Action, Change
-from handler.plan.exclusive import SYSTEM, Sighting, is_looked_for, left_alone, said, said_kept, unread, until
+from handler.plan.exclusive import (
+    ROLE_BINDING,
+    SYSTEM,
+    Sighting,
+    is_looked_for,
+    left_alone,
+    own_rights,
+    rights_of,
+    said,
+    said_kept,
+    unread,
+    until,
+)
 from handler.plan.prune import kept_by_itself, left_to
 from handler.state.record import Orphan
 from handler.state.record_format import seconds_of, stamp
 
 MOST = 2000  # orphans of exclusive namespaces that a record keeps: the grace of more begins once some of these are gone
 _UNMARKED = f"!{PART_OF}"
+_PRECONDITIONS = ("uid", "resourceVersion")  # what an aggregated API serves without them can't be deleted safely
 _WORKERS = 8
 
 Object = dict[str, Any]
 Scope = tuple[GroupKind, str]  # a kind in a namespace
+_Rights = Mapping[str, Collection[Identity] | None]  # by exclusive namespace: see `own_rights`
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +150,22 @@ class ExclusiveLook:
         self.discovery.refresh()
         index = self.discovery.index()
         wanted = [(resource, name) for resource in index.listable() if is_looked_for(resource) for name in namespaces]
-        answers = parallel([partial(_listed, self.api, *each, declared) for each in wanted], _WORKERS)
+        rights = {name: self._rights(index.preferred.get(ROLE_BINDING), name) for name in namespaces if name in self.target.exclusive}
+        answers = parallel([partial(_listed, self.api, *each, declared, rights) for each in wanted], _WORKERS)
         seen = _Seen(index.served.stale)
         for (resource, name), answer in zip(wanted, answers, strict=True):
             seen.add(resource, name, answer)
         seen.drop_declared(uids)
         return seen
+
+    def _rights(self, bindings: Resource | None, namespace: str) -> frozenset[Identity] | None:
+        """Return the target's own account and rights in a namespace; None: that can't be asked."""
+        try:
+            user, groups = whoami(self.api)
+            listed = [live for page in pages(self.api, Listing(bindings, namespace)) for live in page] if bindings else []
+        except AnnealError:
+            return None
+        return rights_of(user, groups, listed)
 
 
 @dataclass(slots=True)
@@ -205,23 +230,25 @@ def beside_exclusive(target: Target) -> tuple[str, ...]:
     return () if "*" in target.namespaces else tuple(sorted({*target.namespaces} - {*target.exclusive}))
 
 
-def _listed(api: Api, resource: Resource, namespace: str, declared: Collection[Identity]) -> _Listed:
+def _listed(api: Api, resource: Resource, namespace: str, declared: Collection[Identity], rights: _Rights) -> _Listed:
     found = _Listed()
     try:
         for live in metadata(api, resource, namespace, _UNMARKED):
-            _sort(live, found, declared)
+            if (live["metadata"].get("namespace"), all(map(live["metadata"].get, _PRECONDITIONS))) == (namespace, True):
+                _sort(live, found, declared, rights.get(namespace, ()))
     except ApiRefused as error:
         if error.status != 404:  # its CRD is gone, and all of its objects with it
             raise
     return found
 
 
-def _sort(live: Object, found: _Listed, declared: Collection[Identity]) -> None:
-    identity, uid = identity_of(live), str(live["metadata"].get("uid") or "")
+def _sort(live: Object, found: _Listed, declared: Collection[Identity], rights: Collection[Identity] | None) -> None:
+    identity, uid = identity_of(live), str(live["metadata"]["uid"])
     if identity in declared:
         found.declared.add(uid)
         return
     noun = left_alone(live, identity)
+    noun = own_rights(identity, rights) if noun is None else noun
     if noun is None:
         kept = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
         found.orphans[uid] = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": kept}

@@ -9,7 +9,20 @@ import pytest
 from handler.config.settings import HoldAbove, Prune
 from handler.model.names import IDENTITY, PART_OF, Identity, Resource, identity_of
 from handler.model.plan import Action, Change
-from handler.plan.exclusive import SYSTEM, Sighting, expires, held_strangers, is_looked_for, left_alone, said, said_kept, unread, until
+from handler.plan.exclusive import (
+    SYSTEM,
+    Sighting,
+    expires,
+    held_strangers,
+    is_looked_for,
+    left_alone,
+    own_rights,
+    rights_of,
+    said,
+    said_kept,
+    unread,
+    until,
+)
 
 ALL = frozenset({"list", "delete", "get"})
 MAP = Identity("", "ConfigMap", "shop", "web")
@@ -80,10 +93,47 @@ HELM = {"manager": "helm", "operation": "Update", "fieldsV1": {"f:data": {"f:key
         (live(annotations={"control-plane.alpha.kubernetes.io/leader": "{}"}), "locks of leader elections"),
         (live("Secret", annotations={"cert-manager.io/certificate-name": "web"}), "certificates of cert-manager"),
         (live(labels={"generate.kyverno.io/policy-name": "x"}), "what Kyverno generates"),
+        ({**live("NetworkPolicy", "knp.default.web"), "apiVersion": "projectcalico.org/v3"}, "what Calico mirrors"),
     ],
 )
 def test_what_is_left_alone_though_git_does_not_declare_it(found: dict[str, Any], expected: str | None) -> None:
     assert noun(found) == expected
+
+
+def binding(named: str, /, **subject: str) -> dict[str, Any]:
+    body = live("RoleBinding", named) | {"apiVersion": "rbac.authorization.k8s.io/v1", "subjects": [subject]}
+    return body | {"roleRef": {"kind": "Role", "name": f"role-of-{named}"}}
+
+
+def role(kind: str, name: str) -> Identity:
+    return Identity("rbac.authorization.k8s.io", kind, "shop", name)
+
+
+BINDINGS = [
+    binding("mine", kind="ServiceAccount", name="deployer", namespace="shop"),
+    binding("its", kind="ServiceAccount", name="deployer", namespace="other"),
+    binding("all", kind="Group", name="system:serviceaccounts"),
+    binding("people", kind="User", name="ada"),
+]
+
+
+def test_a_targets_own_account_keeps_its_rights() -> None:
+    known = rights_of("system:serviceaccount:shop:deployer", {"system:serviceaccounts"}, BINDINGS)
+    account = Identity("", "ServiceAccount", "shop", "deployer")
+    bound = {role(kind, name) for name in ("mine", "all") for kind, name in (("RoleBinding", name), ("Role", f"role-of-{name}"))}
+    assert known == {account, *bound}
+    nouns = [own_rights(each, known) for each in (account, role("Role", "role-of-mine"), role("Role", "anneal-shop"))]
+    assert nouns == ["its own account and rights"] * 3
+    assert [own_rights(each, known) for each in (role("Role", "role-of-its"), role("RoleBinding", "people"), MAP)] == [None] * 3
+    assert rights_of("ada", (), BINDINGS) == {role("RoleBinding", "people"), role("Role", "role-of-people")}
+
+
+def test_no_account_role_or_binding_goes_where_it_is_not_known_whose_they_are() -> None:
+    noun = "accounts, roles and bindings, as its own aren't known"
+    found = [
+        own_rights(each, None) for each in (Identity("", "ServiceAccount", "shop", "a"), role("Role", "a"), role("RoleBinding", "a"), MAP)
+    ]
+    assert found == [noun, noun, noun, None]
 
 
 HOUR, NOW = 3600.0, 100_000.0

@@ -297,6 +297,38 @@ def test_the_namespace_of_the_handlers_own_workload_is_left_alone_unless_git_dec
     assert [each.identity.name for each in watched.plan(config_map("web"), own="other/anneal").plan.prunes] == ["stray"]
 
 
+def listed_as(watched: Watched, **metadata: Any) -> None:
+    """Have every Secret of the namespace come with this metadata."""
+
+    def changed(call: Call, do: Callable[[], Reply]) -> Reply:
+        status, body, more = do()
+        for item in body.get("items", []) if call.asked.path.endswith("/secrets") else []:
+            item["metadata"] |= metadata
+        return status, body, more
+
+    watched.shop.meet = changed
+
+
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "alias", "namespace": "shop"}}
+
+
+def test_an_object_that_two_kinds_serve_counts_once(watched: Watched) -> None:
+    uid = stray(watched)["metadata"]["uid"]
+    watched.shop.post("/api/v1/namespaces/shop/secrets", SECRET)
+    assert len(watched.plan(config_map("web")).plan.prunes) == 2
+    listed_as(watched, uid=uid)
+    assert [each.identity.kind for each in watched.plan(config_map("web")).plan.prunes] == ["ConfigMap"]
+    assert watched.plan(config_map("web"), config_map("stray")).plan.prunes == (), "declared as one of the two"
+
+
+@pytest.mark.parametrize("metadata", [{"uid": ""}, {"resourceVersion": ""}, {"namespace": "other"}], ids=str)
+def test_what_an_api_serves_without_uid_or_version_or_of_another_namespace_is_passed_over(watched: Watched, metadata: Any) -> None:
+    watched.shop.post("/api/v1/namespaces/shop/secrets", SECRET)
+    assert len(watched.plan(config_map("web")).plan.prunes) == 1
+    listed_as(watched, **metadata)
+    assert watched.plan(config_map("web")).plan.prunes == ()
+
+
 def test_other_namespaces_are_only_listed(watched: Watched) -> None:
     target = replace(TARGET, namespaces=("shop", "jobs"))
     shop = Watched(PlannedTarget(target), ask=ExclusiveRequest(looks=True, beside=("shop",)))
