@@ -19,6 +19,7 @@ from handler.app.run_events import SETTLE, RunEvents
 from handler.app.run_guard import Run, announced, guarded
 from handler.app.target_status import Json, TargetStatusReader, ended
 from handler.config.settings import Settings
+from handler.engine.run.errors import DependencyNotReady
 from handler.feedback.exposition import Exposition
 from handler.feedback.prometheus import RunMetrics
 from handler.model.event import Job
@@ -222,7 +223,8 @@ class Worker:
             self._leave(work)
         else:
             self._queue.runs.ended(work, ended(result, work.job, started))
-        if result.outcome is Outcome.WAITING and result.next_try and self._holds(work):  # goes on at once, without a message
+        waits_for_health = result.outcome is Outcome.WAITING and result.code != DependencyNotReady.code
+        if waits_for_health and self._holds(work):  # goes on at once, without a message
             self._due(Job(work.job.target, "tick", asked=time.monotonic()))
         elif result.outcome is not Outcome.REFUSED:  # its target stands as before, and so does when it is looked at again
             self._ticks.ended(work.job.target, result.next_try)

@@ -156,6 +156,22 @@ def test_a_dry_run_plans_on_and_notes_what_a_run_would_wait_for(ordered: Ordered
     assert not any("wait" in note for note in result.plan.notes)
 
 
+def test_a_dependency_on_another_cluster_comes_first(host: Host, sandbox: Sandbox, kubectl: Kubectl, own_cluster: Kubectl) -> None:
+    ordered = Ordered.of(f"s-{secrets.token_hex(4)}", host, sandbox, kubectl, own_cluster)
+    for name, way in (("infra", own_cluster), ("apps", kubectl)):
+        way.create_namespace(ordered.space)
+        ordered.configure(**{name: {"cluster": Cluster(SecretRef(file=str(way.kubeconfig)))}})
+    ordered.infra.handler = ordered.apps.handler = reaching_each(ordered)
+    for shop in (ordered.infra, ordered.apps):
+        ordered.push(shop, "1")
+    assert_waits(ordered.apps.run(), "never ran")
+    ordered.infra.applied()
+    ordered.apps.applied("tick")
+    assert (ordered.version(ordered.infra), ordered.version(ordered.apps)) == ("1", "1")
+    assert not kubectl.has("configmap", ordered.infra.name, ordered.space), "it lives on its own cluster alone"
+    kubectl.leave_namespaces(ordered.space)
+
+
 def test_a_cluster_that_does_not_answer_holds_up_what_depends_on_it(
     host: Host, sandbox: Sandbox, kubectl: Kubectl, wired: Callable[[], Wired]
 ) -> None:

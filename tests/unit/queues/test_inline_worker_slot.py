@@ -10,6 +10,7 @@ import pytest
 
 from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Settings, Target
+from handler.engine.run.errors import DependencyNotReady
 from handler.model.event import Job
 from handler.model.queue_view import QueueView
 from handler.model.result import Outcome, Result
@@ -20,6 +21,7 @@ from handler.worker.worker import Worker
 from tests.fakes.signed_webhooks import door_settings
 from tests.fakes.sqs_side import Side
 from tests.fakes.worker_parts import parts_of
+from tests.unit.waiting import until
 
 PATIENCE = 60.0
 
@@ -146,4 +148,30 @@ def test_a_run_that_keeps_messages_ends_as_waiting_and_goes_on_without_them(side
         assert side.fifo.messages == []
     finally:
         gate.set()
+        assert not worker._queue.stop(PATIENCE)
+
+
+def test_a_run_that_waits_for_another_target_keeps_no_message_and_is_not_begun_again_by_itself(side: Side) -> None:
+    seen: list[str] = []
+    other = threading.Event()
+
+    def run(job: Job, _stop: threading.Event, _meanwhile: QueueView) -> Result:
+        if job.trigger == "replay":  # after what the first run has left, as a target's runs are in turn
+            other.set()
+            return Result(job.target, Outcome.APPLIED, recorded=True, run=job.run)
+        seen.append(job.trigger)
+        return Result(job.target, Outcome.WAITING, code=DependencyNotReady.code, recorded=True, run=job.run)
+
+    worker = Worker(door_settings(), parts_of(run))
+    worker._consumer = side.consumer
+    side.consumer._take = worker._put
+    worker._queue.start()
+    try:
+        side.push("shop-prod", "d1")
+        side.poll()
+        until(lambda: not side.fifo.messages)
+        worker._put(Work.of(Job("shop-prod", "replay", force=True)))
+        assert other.wait(PATIENCE)
+        assert seen == ["push"]
+    finally:
         assert not worker._queue.stop(PATIENCE)
