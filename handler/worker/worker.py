@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,6 +103,7 @@ class Worker:
             settle=lambda: events.drained(SETTLE, parts.metrics),
         )
         events.add("log")
+        events.add("followers", settings, self._wake)
         live = events.add("live") if parts.live else None
         self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.mask, parts.inspector, live)
         self._stop = threading.Event()
@@ -178,6 +179,11 @@ class Worker:
 
     def _due(self, job: Job) -> None:
         self._accept(Work.of(replace(job, trigger=self._clock) if job.trigger == "tick" else job))
+
+    def _wake(self, jobs: Sequence[Job]) -> None:
+        now = time.monotonic()
+        for job in jobs:
+            self._due(replace(job, asked=now))
 
     def _quiet(self, job: Job, result: Result) -> None:
         self._looked(job.target)
