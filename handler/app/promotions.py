@@ -6,6 +6,8 @@ of a command line means its cluster.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -20,6 +22,8 @@ from handler.engine.run.promotion import Promoters, Promotion
 from handler.engine.run.promotion_claims import Awaited
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.state.record import State
+
+_FRESH = 5.0  # seconds
 
 
 def promoters_of(ways: Connections, target: Target) -> Promoters:
@@ -50,13 +54,29 @@ def promotion_of(ways: Connections, records: SummarisedRecords, target: Target, 
     return (replace(promoters, records=records) if here else promoters).choose(known, records.now)
 
 
-def awaited_by(ways: Connections, target: Target, known: State | None) -> Sequence[Awaited]:
-    """Return what the next commit of a target that follows others waits for; where that can't be looked at, why. `known`: its record."""
-    try:
-        uid = known.cluster_uid if known else ""
-        return promotion_of(ways, SummarisedRecords(ways.settings, ways), target, known or State(target.name, "", uid)).awaited
-    except AnnealError as error:
-        return (Awaited("", str(error)),)
+class AwaitedLooks:
+    """What the next commits of targets that follow others wait for; a look serves all that ask within a few seconds. Thread-safe."""
+
+    def __init__(self, ways: Connections) -> None:
+        self._ways = ways
+        self._seen: dict[tuple[str, str], tuple[float, Sequence[Awaited]]] = {}
+
+    def __call__(self, target: Target, known: State | None) -> Sequence[Awaited]:
+        """Return it for a target with this record; where that can't be looked at, why."""
+        key, now = (target.name, known.commit if known else ""), time.monotonic()
+        at, found = self._seen.get(key, (-math.inf, ()))
+        if now - at < _FRESH:
+            return found
+        looked = self._looked(target, known)
+        self._seen = {other: seen for other, seen in self._seen.items() if other[0] != target.name} | {key: (now, looked)}
+        return looked
+
+    def _looked(self, target: Target, known: State | None) -> Sequence[Awaited]:
+        records = SummarisedRecords(self._ways.settings, self._ways)
+        try:
+            return promotion_of(self._ways, records, target, known or State(target.name, "", "")).awaited
+        except AnnealError as error:
+            return (Awaited("", str(error)),)
 
 
 def _records(ways: Connections, target: Target, promoted: Promoted) -> OtherRecords:

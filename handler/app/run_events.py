@@ -38,6 +38,7 @@ FEEDBACK: Mapping[str, str] = {
     "dependants": "handler.app.dependants:Dependants",
     "door": "handler.feedback.prometheus:DoorMetrics",
     "emf": "handler.feedback.emf:EmfLines",
+    "followers": "handler.app.followers:Followers",
     "live": "handler.feedback.live_runs:LiveRuns",
     "locutus": "handler.feedback.locutus:LocutusMetrics",
     "log": "handler.feedback.log:EventLog",

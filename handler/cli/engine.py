@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from handler.app import log
 from handler.app.build import Handler
 from handler.app.external_services import ExternalServices
-from handler.app.promotions import awaited_by
+from handler.app.promotions import AwaitedLooks
 from handler.app.run_events import RunEvents
 from handler.app.target_status import TargetStatusReader
 from handler.app.tick_survey import TickSurvey
@@ -50,7 +49,7 @@ def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
         secrets = Rotation(settings, os.environ, needs=RUNS, fetch=services.fetch)
         log.configure(secrets.mask, level=session.log_level)  # the supervisor's, which we have from the fork, knows no rotated value
         handler = Handler(settings, secrets, sandbox, os.environ, options, tables=session.added, services=services)
-        reader = TargetStatusReader(settings, handler.records, secrets.mask, awaits=partial(awaited_by, handler))
+        reader = TargetStatusReader(settings, handler.records, secrets.mask, awaits=AwaitedLooks(handler))
         survey = TickSurvey(settings, handler)
         queue = SqsQueue(url, longest_wait=WAIT) if url else None
         parts = Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, events=events)

@@ -217,8 +217,9 @@ def _of_targets(settings: Settings, needs: Collection[Need]) -> Iterator[SecretR
             yield from (ref for _, ref in (*git_references(target.repository), *chart_references(target.charts)))
         if "decryption" in needs:
             yield from (ref for _, ref in decryption_references(target.decryption))
-        if "clusters" in needs and target.cluster.kubeconfig:
-            yield target.cluster.kubeconfig
+        if "clusters" in needs:
+            elsewhere = target.revision.promoted.cluster if target.revision.promoted else None
+            yield from (each.kubeconfig for each in (target.cluster, elsewhere) if each and each.kubeconfig)
         if "webhooks" in needs:
             yield from target.repository.webhook.secrets
 

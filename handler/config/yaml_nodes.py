@@ -23,6 +23,7 @@ _WORDS = {"str": "text", "int": "a number", "float": "a number", "bool": "true o
 _QUOTE = "quote a value that begins with one of * & ! % @ `"
 ALTERNATIVES: tuple[tuple[frozenset[str], ...], ...] = (
     (frozenset({"branch"}), frozenset({"tag"}), frozenset({"semver"}), frozenset({"commit"})),
+    (frozenset({"promoted"}), frozenset({"tag"}), frozenset({"semver"}), frozenset({"commit"})),
     (frozenset({"basic"}), frozenset({"ssh"}), frozenset({"githubApp"})),
     (frozenset({"env"}), frozenset({"file"})),
     (frozenset({"kubeconfig", "context"}), frozenset({"inCluster"})),

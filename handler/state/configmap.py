@@ -248,10 +248,10 @@ def _no_constant(word: str) -> Any:
 
 
 def summary_of(state: State) -> str:
-    """Write a state's summary annotation, without what stands in the way where it would be too long to be read."""
+    """Write a state's summary annotation; where it would be too long to be read, without what stands in the way, then without soaks."""
     summary = Summary.of(state)
-    text = _written(summary)
-    return text if len(text) <= LONGEST else _written(replace(summary, why=""))
+    texts = map(_written, (summary, replace(summary, why=""), replace(summary, why="", soaks=())))
+    return next((text for text in texts if len(text) <= LONGEST), _written(replace(summary, why="", soaks=())))
 
 
 def _written(summary: Summary) -> str:

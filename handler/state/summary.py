@@ -16,7 +16,7 @@ from handler.state.soak import GLIMPSED, glimpse
 LONGEST = 2048  # characters of a summary's JSON
 RECENT = 10  # runs whose ends it lists
 _SUBJECT, _AUTHOR, _WHY = 72, 40, 140
-_ROOM = 300  # characters that the JSON of one text may take: others than ASCII take six each
+_ROOM = 230  # characters that the JSON of one text may take: others than ASCII take six each
 
 
 @dataclass(frozen=True, slots=True)

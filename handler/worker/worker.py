@@ -104,6 +104,7 @@ class Worker:
             settle=lambda: events.drained(SETTLE, parts.metrics),
         )
         events.add("log")
+        events.add("followers", settings, self._wake)
         live = events.add("live") if parts.live else None
         self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.mask, parts.inspector, live)
         self._stop = threading.Event()

@@ -140,17 +140,25 @@ class Promoters:
     def _refuse_elsewhere(self, known: State, commit: str, *, force: bool) -> None:
         """Refuse what no promotion brings: a commit that isn't on the branch, or is older than what is recorded."""
         subject = f"target {self.target}"
-        if not self._is_on_branch(commit, math.inf):
-            raise RequestRefused.of(subject, f"commit {commit[:12]} is not on its branch", fix="merge it into that branch")
         try:
-            older = commit != known.commit and bool(known.commit) and self.reaches(known.commit, commit)
-        except RefNotFound:
-            if not force:
-                raise
-            older = False  # what is recorded is gone from the host; a person says that this one is newer
-        if older:
+            on_branch = self._is_on_branch(commit, math.inf)
+        except AuthorError as error:
+            raise RequestRefused.of(subject, f"commit {commit[:12]} can't be deployed: {error}") from None
+        if not on_branch:
+            raise RequestRefused.of(subject, f"commit {commit[:12]} is not on its branch", fix="merge it into that branch")
+        if commit != known.commit and self._is_older(known, commit, force=force):
             seen = f"commit {commit[:12]} is older than what it has recorded, {known.commit[:12]}"
             raise RequestRefused.of(subject, seen, fix=f"to go back: anneal rollback {self.target} --to {commit}")
+
+    def _is_older(self, known: State, commit: str, *, force: bool) -> bool:
+        try:
+            return bool(known.commit) and self.reaches(known.commit, commit)
+        except AuthorError as error:
+            if force:  # what is recorded is gone from the host; a person says that this one is newer
+                return False
+            fix = f"all the same: anneal promote {self.target} --commit {commit} --force"
+            seen = f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}"
+            raise RequestRefused.of(f"target {self.target}", seen, fix=fix) from None
 
     def _reads_of(self, commit: str, state: State) -> str:
         if not state.reads_paths or any(path.startswith(OUTSIDE) for path in state.reads_paths):

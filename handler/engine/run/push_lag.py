@@ -24,7 +24,12 @@ _OVER = frozenset(
 
 
 def missed(job: Job, head: Head, revision: Revision) -> tuple[str, ...]:
-    """Return the pushed commits that the host doesn't name, newest last; of a range of versions, only what would be the highest."""
+    """Return the pushed commits that the host doesn't name, newest last; of a range of versions, only what would be the highest.
+
+    None is missed where others prove commits: what is pushed isn't what is followed.
+    """
+    if revision.promoted:
+        return ()
     pushed = [(each.hint, each.ref) for each in job.deliveries]
     if job.hint not in dict(pushed):
         pushed.append((job.hint, ""))

@@ -15,13 +15,14 @@ from handler.cli.needed_rights import (
     documents,
     own_grants,
     page_grants,
+    promoter_reads,
     secret_reads,
     target_grants,
     value_reads,
     wanted_grants,
 )
 from handler.cli.rbac import HOME, _at_home
-from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
+from handler.config.git_settings import BasicAuth, Promoted, Repository, RepositoryAuth, Revision, SecretRef, WebhookSecrets
 from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
 from handler.config.settings import Cluster, Eks, EvidenceSettings, Impersonate, Prune, Settings, Target, Wait, WebhookSettings
@@ -235,3 +236,20 @@ def test_the_page_reads_what_the_targets_kinds_own_their_events_and_logs() -> No
         Grant("shop", "discovery.k8s.io", "endpointslices", ("list",)),
     )
     assert page_grants(NeededKinds((CONFIGMAPS,), ("*",))) == (Grant("", "", "events", ("list",)),)
+
+
+def test_a_follower_reads_what_it_follows_by_name_and_nothing_of_another_cluster() -> None:
+    staging = replace(TARGET, name="staging")
+    follower = replace(TARGET, name="prod", revision=Revision(promoted=Promoted(("staging",))))
+    settings = Settings(targets=(staging, follower), state_namespace="gitops", installation="blue")
+    assert [*promoter_reads(settings, follower)] == [
+        Grant("gitops", "", "configmaps", ("get",), ("anneal-staging",)),
+        Grant("gitops", "coordination.k8s.io", "leases", ("get",), ("anneal-heartbeat.blue",)),
+    ]
+    assert set(promoter_reads(settings, follower)) <= set(own_grants(settings, follower))
+    elsewhere = Promoted(("staging",), state_namespace="there", installation="green")
+    found = promoter_reads(settings, replace(follower, revision=Revision(promoted=elsewhere)))
+    assert [grant.namespace for grant in found] == ["there"] * 2
+    other = replace(elsewhere, cluster=Cluster(context="there"))
+    assert [*promoter_reads(settings, replace(follower, revision=Revision(promoted=other)))] == []
+    assert [*promoter_reads(settings, staging)] == []

@@ -86,3 +86,9 @@ def test_aliases_make_repositories_the_same() -> None:
 
 def test_two_circles_are_two_mistakes() -> None:
     assert len(refused(following("a", "b"), following("b", "a"), following("c", "d"), following("d", "c"))) == 2
+
+
+def test_what_a_target_writes_stands_above_what_defaults_wrote() -> None:
+    text = HEAD.replace("namespaces: [shop]", "namespaces: [shop], revision: {tag: v1}") + "targets:\n"
+    settings = parse(text + "  - {name: staging}\n" + f"  - {{{following('prod', 'staging')}}}\n")
+    assert [str(each.revision) for each in settings.targets] == ["refs/tags/v1", "refs/heads/main, promoted from staging"]

@@ -89,6 +89,7 @@ def test_every_setting_is_in_the_digest_or_left_out_by_name() -> None:
         replace(TARGET, namespaces=("jobs", "shop", "shop")),
         replace(TARGET, cluster_scoped=("ClusterRole.x", "Namespace")),
         replace(TARGET, revision=g.Revision()),
+        replace(TARGET, revision=g.Revision(promoted=g.Promoted(("staging",), 60.0))),
         replace(TARGET, prune=s.Prune(hold_above=s.HoldAbove(1, 0.1))),
         replace(
             TARGET,

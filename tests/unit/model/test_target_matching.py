@@ -276,3 +276,12 @@ def test_the_index_of_some_targets_knows_no_other() -> None:
 @pytest.mark.parametrize("url", ["codecommit://shop", "codecommit::://shop", "codecommit::EU://shop", "codecommit::eu-west-1://"])
 def test_a_codecommit_url_without_region_or_name_is_no_repository(url: str) -> None:
     assert repository_key(url) == ""
+
+
+def test_a_target_that_follows_others_is_run_by_no_push() -> None:
+    one = WatchedRevision("prod", SHOP.urls, "refs/heads/main", promoters=("staging",))
+    several = WatchedRevision("late", SHOP.urls, "refs/heads/main", promoters=("eu", "us"))
+    assert [(each.matched, each.reason) for each in decide(push(), (one, several))] == [
+        (False, "it follows what staging has proven"),
+        (False, "it follows what eu, us have proven"),
+    ]

@@ -32,6 +32,7 @@ from handler.state.record import (
     WaitingFor,
 )
 from handler.state.record_format import stamp
+from handler.state.soak import Soak
 from handler.state.summary import home_of
 
 NAMESPACE = "anneal-system"
@@ -110,6 +111,10 @@ def full() -> State:
         deliveries=(Delivery("1", "github", "refs/heads/main", sha(), "ada", NOON),),
         history=(
             Run("r1", "push", "applied", NOON, sha(), "Add api", "Ada", "ada", {"created": 3}, 1.25, "", "", ("Deployment/shop/api",)),
+        ),
+        soaks=(
+            Soak((sha(), sha("9")), "b" * 64, "c" * 64, NOON, healthy_since=NOON),
+            Soak((sha("8"),), "8" * 64, "c" * 64, NOON, NOON, ended="rolled-back"),
         ),
         drift=(Drift(API, "spec.replicas", "3", "5", "kubectl-scale"),),
         kinds=KINDS,

@@ -163,6 +163,9 @@ def test_a_summary_leaves_out_what_has_no_room_before_it_is_too_long_to_be_read(
     assert whole.why
     assert len(json.dumps(write_record(whole), separators=(",", ":"))) > LONGEST
     assert read_summary(summary_of(known)) == replace(whole, why="")
+    soaks = tuple(replace(each, commits=("9" * 64,), ended="rolled-back") for each in known.soaks) * 2
+    longer = replace(known, soaks=soaks, history=(replace(run, outcome="a" * 40),) * 20)
+    assert read_summary(summary_of(longer)) == replace(Summary.of(longer), why="", soaks=())
 
 
 DAYS = tuple(f"2026-03-0{day}T12:00:00Z" for day in range(9, 0, -1))

@@ -220,3 +220,39 @@ def test_a_watch_holds_for_as_long_as_its_server_says() -> None:
     lease = Heartbeat(objects, "anneal-system", "default")
     lease.renew(Signs("one", "1.0.0", {}, (90.0, 3 * interval)))
     assert lease.read().watched == Beat(NOW - 90, 3 * interval)
+
+
+def test_a_watch_goes_on_without_a_gap_until_there_is_one_also_from_server_to_server() -> None:
+    now = [NOW]
+    objects = FakeObjects(clock=lambda: now[0])
+    lease = Heartbeat(objects, "anneal-system", "default")
+
+    def since(server: str, watched: float = 0.0) -> float:
+        lease.renew(Signs(server, "1.0.0", {}, (watched, 180.0)))
+        found = lease.read().watched
+        assert found
+        return found.since - NOW
+
+    assert since("one", 10.0) == -10.0
+    now[0] += 100
+    assert since("one") == -10.0
+    now[0] += 180
+    assert since("two") == -10.0, "the other one goes on with it"
+    now[0] += 181
+    assert since("two") == 461.0, "none has watched for a while"
+
+
+@pytest.mark.parametrize(
+    ("since", "ago", "known_since"),
+    [
+        (NOW - 9000, 9000.0, 9000.0),  # watched all the time
+        (NOW - 3600, 9000.0, 9000.0),  # the record vouched until it was watched
+        (NOW - 3599, 9000.0, 3599.0),
+        (NOW - 100, 50.0, 50.0),  # it is so since later
+        (0.0, 9000.0, 9000.0),  # a heartbeat of an older version doesn't say
+    ],
+)
+def test_health_that_is_watched_again_after_a_gap_is_known_since_then(since: float, ago: float, known_since: float) -> None:
+    recorded = TargetHealth("healthy", stamp(NOW - ago), stamp(NOW - ago))
+    found = known(recorded, Beat(NOW - 10, 180.0, since), NOW, 1800.0)
+    assert (found.state, found.since) == ("healthy", stamp(NOW - known_since))

@@ -86,6 +86,37 @@ def test_not_even_force_brings_what_is_not_on_the_branch(line: Line) -> None:
     assert (refused.outcome, "is not on its branch" in refused.message) == (Outcome.REFUSED, True)
 
 
+def test_what_is_no_commit_of_the_host_is_refused_and_leaves_no_word_in_the_record(line: Line) -> None:
+    before = line.state("prod")
+    refused = line.run("prod", "oneoff", promote=True, commit="9" * 40, force=True)
+    assert (refused.outcome, "can't be deployed" in refused.message) == (Outcome.REFUSED, True)
+    assert line.state("prod") == before
+
+
+def test_where_what_is_recorded_is_gone_from_the_host_only_force_says_what_is_newer(line: Line) -> None:
+    first, second = line.state("prod").commit, line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    line.host.lost.add(first)
+    held = line.done("prod")
+    assert line.state("prod").commit == first
+    assert f"anneal promote prod --commit {second} --force" in held.message
+    refused = line.run("prod", "oneoff", promote=True)
+    assert (refused.outcome, "isn't known" in refused.message) == (Outcome.REFUSED, True)
+    line.done("prod", "oneoff", promote=True, force=True)
+    assert line.state("prod").commit == second
+
+
+def test_a_target_that_follows_its_branch_promotes_nothing(line: Line) -> None:
+    refused = line.run("staging", "oneoff", promote=True)
+    assert (refused.outcome, "and no other target" in refused.message) == (Outcome.REFUSED, True)
+
+
+def test_a_push_that_was_queued_before_it_followed_others_is_not_waited_for(line: Line) -> None:
+    second = line.commit("2")
+    assert line.done("prod", "push", hint=second).outcome is Outcome.UNCHANGED
+
+
 def test_the_beginning_of_a_commit_will_do(line: Line) -> None:
     second = line.commit("2")
     line.done("staging")

@@ -1,0 +1,46 @@
+"""How a target that follows others reaches their records, and what it can't be: a directory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.app.connections import Connections, Options
+from handler.app.promotions import promoters_of
+from handler.config.git_settings import Promoted, Revision, SecretRef
+from handler.config.secrets import Secrets, references
+from handler.config.settings import Cluster, Settings, Target
+from handler.model.errors import ConfigInvalid
+from tests.unit.engine.promoting_targets import PROD, STAGING
+
+
+class Directory:
+    """Where `apply -f` takes its one tree from: it has no history."""
+
+
+def ways(target: Target, **options: Any) -> Connections:
+    return Connections(Settings(targets=(STAGING, target)), Secrets(), {}, Options(**options))
+
+
+def test_a_directory_follows_no_other_target() -> None:
+    made = ways(PROD, sources={"prod": Directory()})
+    with pytest.raises(ConfigInvalid, match="a directory holds none"):
+        promoters_of(made, PROD)
+    assert promoters_of(ways(STAGING, sources={"staging": Directory()}), STAGING).names == ()
+
+
+def test_no_flag_means_the_cluster_of_another_installation_unless_none_is_written() -> None:
+    made = ways(PROD, kubeconfig="/flag", context="flagged", master="https://flag.example.com")
+    elsewhere = made.elsewhere(Cluster(SecretRef(file="/theirs")), (STAGING,), "there", "blue")
+    assert (elsewhere._options.kubeconfig, elsewhere._options.context, elsewhere._options.master) == ("", "", "")
+    assert (elsewhere.settings.state_namespace, elsewhere.settings.installation) == ("there", "blue")
+    same = made.elsewhere(None, (STAGING,), "", "blue")
+    assert (same._options.kubeconfig, same.settings.state_namespace) == ("/flag", made.settings.state_namespace)
+
+
+def test_the_kubeconfig_of_another_installation_is_resolved_like_a_targets_own() -> None:
+    ref = SecretRef(kubernetes_secret="anneal-system/staging/kubeconfig")
+    follows = replace(PROD, revision=Revision(promoted=Promoted(("staging",), cluster=Cluster(ref))))
+    assert [*references(Settings(targets=(follows,)), {"clusters"})] == [ref]

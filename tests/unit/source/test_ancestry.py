@@ -1,0 +1,63 @@
+"""Parents as commit objects name them, the walk over them, and that an answer is asked for once."""
+
+from __future__ import annotations
+
+import pytest
+
+from handler.model.errors import GitUnavailable
+from handler.source.ancestry import KnownAncestry, leads_to, parents
+from handler.source.git_objects import BLOB, COMMIT
+
+A, B, C, D = (digit * 40 for digit in "abcd")
+
+
+def commit(*of: str, message: str = "Text") -> tuple[int, bytes]:
+    lines = [f"tree {'0' * 40}", *(f"parent {each}" for each in of), "author x", "committer x", "", message]
+    return COMMIT, "\n".join(lines).encode()
+
+
+def test_only_the_head_of_a_commit_names_its_parents() -> None:
+    assert [*parents(commit(A, B, message=f"parent {C}\nparent {D}")[1])] == [A, B]
+    assert [*parents(commit()[1])] == []
+    assert [*parents(b"")] == []
+
+
+def test_every_way_is_walked_once_also_in_a_circle_that_no_host_could_make() -> None:
+    objects = {A: commit(B, C), B: commit(A), C: commit(D)}
+    assert (leads_to(objects, A, D), leads_to(objects, B, D), leads_to(objects, C, A)) == (True, True, False)
+
+
+def test_what_is_no_commit_or_was_not_sent_leads_nowhere() -> None:
+    assert not leads_to({}, A, B)
+    assert not leads_to({A: (BLOB, commit(B)[1])}, A, B)
+
+
+def test_an_answer_is_kept_and_an_error_is_not() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def ask(head: str, of: str) -> bool:
+        asked.append((head, of))
+        if len(asked) == 1:
+            raise GitUnavailable.of("host", "is down")
+        return of == B
+
+    known = KnownAncestry(ask)
+    with pytest.raises(GitUnavailable):
+        known.get(A, B)
+    assert [known.get(A, B), known.get(A, B), known.get(A, C), known.get(A, C)] == [True, True, False, False]
+    assert asked == [(A, B), (A, B), (A, C)]
+
+
+def test_a_thousand_answers_are_kept_and_the_oldest_goes() -> None:
+    asked: list[str] = []
+
+    def ask(head: str, _: str) -> bool:
+        asked.append(head)
+        return False
+
+    known = KnownAncestry(ask)
+    for number in range(1001):
+        known.get(f"{number:040x}", A)
+    known.get(f"{1000:040x}", A)
+    known.get(f"{0:040x}", A)
+    assert len(asked) == 1002
