@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from handler.app.retiring import retire_of
 from handler.engine.run.errors import TargetRenamed
 from handler.model.errors import TargetMoved
 from handler.model.names import IDENTITY, PART_OF, applyset_id
@@ -229,6 +231,24 @@ def test_a_process_that_has_the_old_name_refuses_from_the_takeover_on(shop: Shop
     finished = renamed.new.run("tick")
     assert finished.outcome in DONE, told(finished)
     renamed.assert_taken_over(*documents)
+
+
+def test_a_rename_that_was_taken_back_before_it_began_leaves_nothing(shop: Shop, wired: Wire) -> None:
+    documents = filled(shop)
+    renamed = Renamed.of(shop)
+
+    def opened(method: str, path: str) -> bool:
+        return method == "POST" and path.partition("?")[0].endswith("/configmaps")
+
+    assert kill_after(renamed.new, wired, 1, opened)
+    before = shop.versions(documents)
+    shop.configure()
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    retire = retire_of(renamed.new.handler, renamed.new.target, prune=True)
+    done = retire.carry_out(retire.look(), threading.Event())
+    assert (done.done, done.ended) == ((), True)
+    assert (renamed.record(renamed.new.name), renamed.lease(renamed.new.name)) == (None, None)
+    assert shop.versions(documents) == before
 
 
 def test_a_run_of_the_old_name_is_waited_for_and_what_it_made_is_taken_over(shop: Shop, wired: Wire) -> None:
