@@ -1,7 +1,7 @@
 """Where records of targets are on their clusters, beside the place that the configuration names.
 
 Law: it only reads metadata, of ConfigMaps that are ApplySet parents of ours by their name and namespace. Where all namespaces may not be
-listed nothing is found: what can't be seen refuses nothing.
+listed the target's own is: what can't be seen refuses nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from handler.config.settings import Settings, Target
 from handler.engine.run.former_record import FormerRecord
 from handler.model.errors import AccessDenied
 from handler.plan.handover import FoundRecord
-from handler.state.configmap import ID, INSTALLATION, SUMMARY, TARGET, foreign, read_summary
+from handler.state.configmap import ID, INSTALLATION, RENAMED_FROM, SUMMARY, TARGET, foreign, read_summary
 from handler.state.former import RecordName
 from handler.state.record import FORMAT, State
 from handler.state.summary import home_of
@@ -24,7 +24,7 @@ from handler.state.summary import home_of
 
 def former_places(settings: Settings, target: Target) -> tuple[RecordName, ...]:
     """Return where a target may have a record of before, as the configuration says, likeliest first."""
-    names = dict.fromkeys(filter(None, (target.renamed_from, target.name)))
+    names = dict.fromkeys(filter(None, (target.name, target.renamed_from)))
     spaces = dict.fromkeys(filter(None, (settings.state_namespace_from, settings.state_namespace)))
     places = (RecordName(name, space) for name in names for space in spaces)
     return tuple(each for each in places if not each.is_same(target.name, settings.state_namespace))
@@ -45,19 +45,32 @@ class TargetRecords:
         return FormerRecord(place, self._ways.store_at(self._target, where), self._ways.lock_at(self._target, where))
 
     def elsewhere(self, state: State) -> Sequence[RecordName]:
-        """Return the records of this target's name and repository in other namespaces. `state`: its blank one. Raises AnnealError."""
-        selector = f"{TARGET}={self._target.name},{INSTALLATION}={self._ways.settings.installation}"
+        """Return the records that this target has in other namespaces, or has by now under a name that isn't configured.
+
+        `state`: its blank one; those of other repositories don't count. Raises AnnealError.
+        """
+        name, ours = self._target.name, f"{INSTALLATION}={self._ways.settings.installation}"
         homes = {home_of(self._target.repository.url, state.installation, state.cluster_uid, each + 1) for each in range(FORMAT)}
-        found = _parents(self._ways, self._target, selector)
-        return [RecordName(each.target, each.namespace) for each in found if each.namespace != self.namespace and each.home in homes]
+        moved = (each for each in self._parents(f"{TARGET}={name},{ours}") if each.namespace != self.namespace)
+        renamed = (each for each in self._parents(f"{RENAMED_FROM}={name},{ours}") if self._ways.settings.target(each.target) is None)
+        return [RecordName(each.target, each.namespace) for each in (*moved, *renamed) if each.home in homes]
 
     def parent(self, applyset: str) -> FoundRecord | None:
         """Return the record that is the parent of an ApplySet; None: none is seen. Raises AnnealError."""
-        found = next(_parents(self._ways, self._target, f"{ID}={applyset}"), None)
+        found = next(self._parents(f"{ID}={applyset}"), None)
         if found is None:
             return None
         ours, elsewhere = found.installation == self._ways.settings.installation, found.namespace != self.namespace
         return FoundRecord(found.target, found.namespace, found.installation, ours, elsewhere)
+
+    def _parents(self, selector: str) -> Iterator[_Parent]:
+        """Yield the records with these labels: in all namespaces, or where that isn't allowed in the target's own."""
+        objects = self._ways.objects(self._target)
+        try:
+            found = objects.overview("ConfigMap", "", selector)
+        except AccessDenied:
+            found = objects.overview("ConfigMap", self.namespace, selector)
+        yield from filter(None, (_parent(body["metadata"]) for body in found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +79,6 @@ class _Parent:
     namespace: str
     installation: str
     home: str
-
-
-def _parents(ways: Connections, target: Target, selector: str) -> Iterator[_Parent]:
-    try:
-        listed = ways.objects(target).overview("ConfigMap", "", selector)
-    except AccessDenied:
-        return
-    yield from filter(None, (_parent(body["metadata"]) for body in listed))
 
 
 def _parent(metadata: Mapping[str, Any]) -> _Parent | None:

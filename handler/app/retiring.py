@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from handler.app.connections import Connections
+from handler.app.connections import Connections, RecordPlace
 from handler.config.git_settings import Repository, directory_url
 from handler.config.settings import Cluster, Prune, Target
 from handler.engine.planner.planner import Planner
@@ -17,6 +17,7 @@ from handler.engine.retire import Retire
 from handler.model.errors import AnnealError
 from handler.model.names import applyset_id
 from handler.state.configmap import state_name
+from handler.state.former import RecordName
 from handler.state.record import State
 
 
@@ -47,10 +48,17 @@ def retire_of(ways: Connections, target: Target, *, prune: bool, kinds: Sequence
         ways.lock(target),
         partial(_planner, ways, target, tuple(kinds)),
         ways.objects(target).cluster_uid,
+        partial(_has_taken, ways, target),
         settings.lease_duration,
         prune,
         namespace,
     )
+
+
+def _has_taken(ways: Connections, target: Target, former: RecordName) -> bool:
+    """Whether the record that a target takes over says so, or is gone."""
+    old = ways.store_at(target, RecordPlace(former.namespace, former.name, ways.settings.installation)).read().state
+    return old is None or (old.renamed_to is not None and old.renamed_to.is_same(target.name, ways.settings.state_namespace))
 
 
 def _planner(ways: Connections, target: Target, kinds: tuple[str, ...], state: State) -> Planner:

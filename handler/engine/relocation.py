@@ -19,6 +19,7 @@ from handler.cluster.live import members, probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
 from handler.engine.planner.join_errors import raise_together
+from handler.engine.planner.members import served
 from handler.engine.planner.planner import Planned
 from handler.engine.run.context import RunContext
 from handler.engine.run.former_record import FormerRecord
@@ -125,7 +126,7 @@ def _left(run: RunContext) -> list[Identity]:
     planner = run.deps.planner
     if planner.former is None:
         return []
-    kinds = [found for kind in sorted(run.state.kinds) if (found := planner.discovery.preferred(kind))]
+    kinds = served(planner.discovery, run.state.kinds)
     scopes = None if planner.scopes is None else tuple(sorted({*planner.scopes, *run.state.namespaces}))
     live_ones = members(planner.api, kinds, f"{PART_OF}={planner.former.applyset}", scopes, partial=True, vanished=set())
     return sorted(one for live in live_ones if planner.former.are_on(live, one := identity_of(live)))

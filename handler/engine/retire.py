@@ -22,7 +22,7 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
 from handler.engine.apply.prune import Pruner
 from handler.engine.planner.join_errors import raise_together
-from handler.engine.planner.members import Members
+from handler.engine.planner.members import Members, served
 from handler.engine.planner.planner import Planned, Planner, PlanRequest
 from handler.engine.run.errors import RequestRefused
 from handler.model.errors import ApiRefused, Moved, TargetMoved
@@ -30,6 +30,7 @@ from handler.model.names import Identity, identity_of, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.inventory import is_member
 from handler.plan.letting_go import let_go, patch
+from handler.state.former import RecordName
 from handler.state.lease import HeldLease, LeaseLock
 from handler.state.record import State
 from handler.state.store import StateStore, StoredState
@@ -62,7 +63,7 @@ class Retired:
 class Retire:
     """One target's end. `make`: makes the planner that sees where the record says; `namespace`: only what is there, empty: all of it.
 
-    `wrote`: called with what was written.
+    `has_taken`: whether it has begun to take a record over: until then nothing carries its marks; `wrote`: called with what was written.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Retire:
     lock: LeaseLock
     make: Callable[[State], Planner]
     cluster_uid: Callable[[], str]
+    has_taken: Callable[[RecordName], bool]
     lease_duration: float
     prune: bool
     namespace: str = ""
@@ -105,7 +107,7 @@ class Retire:
         if state.renamed_to:
             seen = f"target {state.renamed_to.name} has taken over what it had, and deletes this record at its end"
             raise RequestRefused.of(subject, seen, fix=f"anneal apply {state.renamed_to.name}")
-        if state.former:
+        if state.former and self.has_taken(state.former):
             seen = f"takes over what {state.former} has, and hasn't ended that"
             raise RequestRefused.of(subject, seen, fix=f"configure it until `anneal apply {self.name}` has, then retire it")
         if state.installation != self.installation:
@@ -173,6 +175,7 @@ class Retire:
     def _members(self, state: State) -> list[tuple[Identity, dict[str, Any]]]:
         """LIST what is the target's still."""
         planner = self.planner
+        served(planner.discovery, state.kinds)  # what can't be listed may live
         found = Members(planner.api, planner.discovery, planner.target, planner.ours, planner.scopes).listed(state.kinds)
         members = [(identity_of(live), live) for live in found if is_member(live, identity_of(live), planner.ours)]
         return [each for each in members if self.namespace in ("", each[0].namespace)]

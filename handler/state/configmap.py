@@ -42,10 +42,11 @@ NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
 SUMMARY = "anneal.dev/summary"
 TARGET = "anneal.dev/target"
 INSTALLATION = "anneal.dev/installation"
+RENAMED_FROM = "anneal.dev/renamed-from"
 
 _PLAIN = ("commit", "repository", "path")
 _GROUPED = {
-    "target": ("target", "installation", "cluster_uid", "format"),
+    "target": ("target", "installation", "cluster_uid", "format", "renamed_from"),
     "applied": ("reads", "settings", "digest", "drift_due", "renderer", "installed"),
 }
 _FORMAT_1 = {"target": ("repository",), "applied": ("commit",)}
@@ -75,6 +76,7 @@ def encode(state: State, namespace: str, tooling: str) -> Body:
             TARGET: state.target,
             INSTALLATION: state.installation,
             "app.kubernetes.io/managed-by": "anneal",
+            **({RENAMED_FROM: state.renamed_from} if state.renamed_from else {}),
         },
         "annotations": {
             TOOLING: tooling,

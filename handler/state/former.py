@@ -1,7 +1,7 @@
 """What two records say of each other while a target takes over what it had under another name, or in another state namespace.
 
 The new record says `former` until no member carries the old marks; the old one says `renamed_to` from the moment on in which the new one
-may write: no run of the old name writes an object after that.
+may write: no run of the old name writes an object after that. Once that is deleted, `renamed_from` of the new one says the same.
 """
 
 from __future__ import annotations

@@ -310,7 +310,7 @@ class State:
     to no repository until a run has begun to apply. `waiting`, `rollout`: of the open attempt, or the last one. `kinds`, `namespaces`
     (besides the state's own): where members can be, widened before the first write. `declared`: by the commit; `ran`: Jobs of it.
     `renderer`: which one made it, empty: files (formats 1 to 4); `installed`: see `RenderRequest`; `charts`: see
-    `RecordedRender`. `former`, `renamed_to`: see `handler.state.former`.
+    `RecordedRender`. `former`, `renamed_from`, `renamed_to`: see `handler.state.former`.
     """
 
     target: Line
@@ -349,6 +349,7 @@ class State:
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
     former: RecordName | None = None
+    renamed_from: Line = ""
     renamed_to: RecordName | None = None
 
     @property

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from handler.app.retiring import retire_of
+from handler.config.settings import Wait
 from handler.engine.run.errors import TargetRenamed
 from handler.model.errors import TargetMoved
 from handler.model.names import IDENTITY, PART_OF, applyset_id
@@ -16,6 +19,7 @@ from handler.state.configmap import state_name
 from handler.state.record import State
 from tests.e2e.api_proxy import is_write
 from tests.e2e.documents import Document, claim, config_map, deployment, namespace, service
+from tests.e2e.hook_jobs import hook
 from tests.e2e.killed_runs import Wire, kill_after
 from tests.e2e.one_target import DONE, STATES, Shop, told
 from tests.e2e.serve_process import until
@@ -231,6 +235,24 @@ def test_a_process_that_has_the_old_name_refuses_from_the_takeover_on(shop: Shop
     renamed.assert_taken_over(*documents)
 
 
+def test_a_rename_that_was_taken_back_before_it_began_leaves_nothing(shop: Shop, wired: Wire) -> None:
+    documents = filled(shop)
+    renamed = Renamed.of(shop)
+
+    def opened(method: str, path: str) -> bool:
+        return method == "POST" and path.partition("?")[0].endswith("/configmaps")
+
+    assert kill_after(renamed.new, wired, 1, opened)
+    before = shop.versions(documents)
+    shop.configure()
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    retire = retire_of(renamed.new.handler, renamed.new.target, prune=True)
+    done = retire.carry_out(retire.look(), threading.Event())
+    assert (done.done, done.ended) == ((), True)
+    assert (renamed.record(renamed.new.name), renamed.lease(renamed.new.name)) == (None, None)
+    assert shop.versions(documents) == before
+
+
 def test_a_run_of_the_old_name_is_waited_for_and_what_it_made_is_taken_over(shop: Shop, wired: Wire) -> None:
     filled(shop)
     renamed = Renamed.of(shop)
@@ -268,6 +290,28 @@ def test_a_takeover_killed_after_any_write_is_finished_by_the_next_run(shop: Sho
         assert {name: uid for name, (uid, _) in old.versions((*declared, kept)).items()} == {name: uid for name, (uid, _) in before.items()}
         old = renamed.new
     assert number > 6
+
+
+def test_hooks_get_the_new_marks_and_do_not_run_again(open_shop: Callable[..., Shop]) -> None:
+    shop = open_shop(wait=Wait())
+    shop.create_namespace()
+    act, one = hook(shop, "migrate", "PreSync"), config_map(shop.name, "one")
+    left = config_map(shop.name, "left", annotations={"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"})
+    shop.push(one, left, act)
+    shop.applied()
+    renamed = Renamed.of(shop)
+    before = renamed.uids(one, left, act)
+    planned = renamed.new.run(dry_run=True)
+    assert planned.plan
+    assert planned.plan.due == ()
+    assert {change.identity.name for change in planned.plan.relabelled} == {"migrate"}
+    renamed.new.applied()
+    renamed.assert_taken_over(one, left, act)
+    assert renamed.uids(one, left, act) == before
+    assert renamed.new.run("drift").outcome is Outcome.UNCHANGED
+    renamed.new.push(config_map(shop.name, "one", {"key": "2"}), left, act)
+    renamed.new.applied()
+    assert renamed.uids(act) != before[-1:]
 
 
 def test_the_record_of_another_repository_is_not_taken_over(shop: Shop, open_shop: Callable[..., Shop]) -> None:

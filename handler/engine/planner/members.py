@@ -9,9 +9,18 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.live import Object, members
 from handler.config.settings import Target
-from handler.model.errors import AccessDenied
-from handler.model.names import GroupKind
+from handler.model.errors import AccessDenied, ClusterUnavailable
+from handler.model.names import GroupKind, Resource
 from handler.plan.inventory import Membership
+
+
+def served(discovery: Discovery, kinds: Iterable[GroupKind]) -> list[Resource]:
+    """Return how kinds are served; one that isn't served has no members. Raises ClusterUnavailable: its API group doesn't answer."""
+    found = {kind: discovery.preferred(kind) for kind in sorted(kinds)}
+    if silent := next((kind for kind, resource in found.items() if resource is None and kind.group in discovery.stale), None):
+        seen = f"the API group {silent.group} doesn't answer, so its members can't be listed"
+        raise ClusterUnavailable.of(str(silent), seen, fix=f"repair the APIService of {silent.group}")
+    return [resource for resource in found.values() if resource]
 
 
 @dataclass(frozen=True, slots=True)

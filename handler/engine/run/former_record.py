@@ -101,19 +101,21 @@ def joined(
 
 
 def _read(places: RecordPlaces, known: State, before: FormerRecord | None) -> FormerRecord | None:
-    """Read the record that is taken over: the recorded place, else the first configured one where there is any."""
+    """Read the record that is taken over: the recorded place, else the first configured one of which something was applied."""
     found = []
     for place in (known.former,) if known.former else places.configured:
         former = before if before and before.place.is_same(place.name, place.namespace) else places.at(place)
         former.stored = former.store.read()
-        if former.stored.state is not None:
+        if former.stored.state is not None and not former.stored.state.fresh:
             return former
         found.append(former)
-    return found[0] if found else None
+    return next((each for each in found if each.stored.state), found[0] if found else None)
 
 
 def _refuse_elsewhere(places: RecordPlaces, known: State) -> None:
     for place in places.elsewhere(known):
+        if place.name != known.target:
+            refuse_renamed(replace(known, renamed_to=place))
         seen = f"has no record in the state namespace {places.namespace}, but has one in {place.namespace}: {place}"
         move = f"write `stateNamespaceFrom: {place.namespace}` beside `stateNamespace: {places.namespace}`: the next run takes it over"
         raise TargetMoved.of(f"target {known.target}", seen, fix=f"{move}; or write `stateNamespace: {place.namespace}` again")
@@ -135,6 +137,7 @@ def _copied(known: State, old: State, place: RecordName) -> State:
         old,
         target=known.target,
         former=place,
+        renamed_from=place.name if place.name != known.target else old.renamed_from,
         renamed_to=None,
         reads="",
         settings="",

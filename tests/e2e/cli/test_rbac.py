@@ -116,6 +116,19 @@ def test_the_printed_rights_are_enough_for_every_run(shop: Shop, kubectl: Kubect
     shop.cli("unlock", kubeconfig=granted)
 
 
+def test_the_printed_rights_are_enough_for_a_takeover(shop: Shop, kubectl: Kubectl, account: Path) -> None:
+    shop.cli("apply")
+    config, space = shop.cli.config, shop.namespace
+    config.write_text(config.read_text().replace("- name: shop", "- name: store\n    renamedFrom: shop", 1))
+    kubectl.grant(_renamed(shop.cli("rbac", "store", "--service-account", f"{space}/anneal").stdout, space))
+    taken = shop.cli.json("apply", "store", kubeconfig=account)
+    assert (taken["outcome"], set(taken["counts"])) == ("applied", {"configured"})
+    assert _summaries(space, account) == {"anneal-store"}
+    left = kubectl("get", "configmaps,leases.coordination.k8s.io", "-n", space)["items"]
+    assert "anneal-shop" not in {each["metadata"]["name"] for each in left}
+    assert shop.cli.json("apply", "store", kubeconfig=account)["outcome"] == "unchanged"
+
+
 def _summaries(namespace: str, kubeconfig: Path) -> set[str]:
     """Return the names of the states that a survey sees."""
     objects = OwnObjects(Api(connect(Cluster(), kubeconfig=str(kubeconfig), environ={})))

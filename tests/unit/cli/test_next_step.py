@@ -14,6 +14,7 @@ from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Target
 from handler.model.errors import ClusterUnavailable, Problem, TargetMoved
 from handler.model.names import Identity
+from handler.state.former import RecordName
 from handler.state.lease import Peek
 from handler.state.record import Approval, Attempt, Drift, Fact, HeldPlan, Orphan, Pin, Refusal, RunStatus, State, Suspend, TargetHealth
 from handler.state.record_format import stamp
@@ -113,6 +114,12 @@ def failed(who: str, next_try: str = "") -> RunStatus:
             "anneal orphans shop",
             "1 object of exclusive namespaces is not declared; to see what becomes of it, and what keeps:",
         ),
+        (
+            {"orphans": (Orphan("uid", replace(ONE, namespace="left"), stamp(NOW)),)},
+            "anneal retire shop --namespace left --prune",
+            "namespace left left its whitelist, and what it has there stays",
+        ),
+        ({"renamed_to": RecordName("store", "anneal-system")}, "", "ConfigMap/anneal-system/anneal-store has taken over what it had"),
     ],
 )
 def test_the_next_step_is_a_command_where_there_is_one(changed: dict[str, Any], command: str, said: str) -> None:

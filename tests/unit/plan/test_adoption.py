@@ -8,6 +8,7 @@ from handler.model.errors import Problem
 from handler.model.names import applyset_id, identity_of
 from handler.model.plan import Action, Change
 from handler.plan.adoption import Adoptions
+from handler.plan.inventory import Membership, TargetMarks
 from handler.plan.missing_settings import lacking
 from tests.unit.plan.samples import SET, desired, document
 
@@ -20,7 +21,7 @@ def seen(adoptions: Adoptions, name: str, metadata: dict[str, Any], *outcome: Ch
     body = document(name=name, metadata={"namespace": "shop", **metadata})
     (item,) = desired(document(name=name))
     found = outcome or (Change(Action.UPDATE, identity_of(body), adopted=True),)
-    adoptions.see(item, item.manifest.body() if parts.get("ours") else body, "shop", SET, found)
+    adoptions.see(item, item.manifest.body() if parts.get("ours") else body, Membership(TargetMarks("shop", SET)), found)
 
 
 def listed(adoptions: Adoptions) -> list[tuple[str, list[tuple[str, str]]]]:

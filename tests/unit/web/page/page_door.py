@@ -74,6 +74,7 @@ class Door:
         self.run: dict[str, Any] | None = None
         self.away = self.by_configuration = False
         self.unread: dict[str, Any] = {}
+        self.retired: list[dict[str, Any]] = []
         settings = page_settings()
         secrets = resolve_all(settings, PAGE_SECRETS, needs={"page", "tokens", "webhooks"})
         link = WorkerLink(self.answer, lambda _run: None)
@@ -86,7 +87,10 @@ class Door:
         if question in self.trouble:
             return {"trouble": self.trouble[question]}
         answers: dict[str, Callable[[], Any]] = {
-            "targets": lambda: {"targets": [row_of(self.state) | {"target": name} | self.unread for name in about["names"]]},
+            "targets": lambda: {
+                "targets": [row_of(self.state) | {"target": name} | self.unread for name in about["names"]],
+                "retired": self.retired,
+            },
             "target": lambda: {"target": facts_of(self.state) | {"target": about["name"]} | self._suspended() | self.unread},
             "picture": lambda: {"picture": None},
             "deliveries": lambda: {"recorded": [], "unread": []},

@@ -71,6 +71,16 @@ def test_a_viewer_sees_the_rows_of_his_targets_alone(door: Door) -> None:
     assert ('id="row-shop-dev"' in page.text, "infra" in page.text) == (True, False)
 
 
+def test_the_overview_lists_retired_targets_that_a_visitor_may_see(door: Door) -> None:
+    gone = {"namespace": "anneal-system", "cluster": "default", "commit": "a" * 40, "subject": "", "orphans": 0, "takenBy": ""}
+    door.retired = [{**gone, "target": name, "next": f"anneal retire {name} --prune"} for name in ("shop-old", "infra-old")]
+    page = get(door.browser("BOB"), "/").text
+    assert "anneal retire shop-old --prune" in page
+    assert "infra-old" not in page
+    door.retired = []
+    assert "Retired" not in get(door.browser("ADA"), "/").text
+
+
 @pytest.mark.parametrize("path", ACT_PATHS)
 def test_a_viewer_is_shown_no_act_and_may_do_none(door: Door, path: str) -> None:
     client, operator = door.browser("BOB"), door.browser("ADA")
