@@ -7,7 +7,7 @@ most once: it moves from path to path, and what leaves git for good never comes 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,9 +47,16 @@ class Thing:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": str(variant)}}
 
 
-MOVING = tuple(Thing(kind, space, f"{kind.lower()}-{number}") for kind, space, number in (
-    ("ConfigMap", "one", 1), ("ConfigMap", "one", 2), ("ConfigMap", "two", 3), ("Role", "one", 4), ("Role", "two", 5),
-))
+MOVING = tuple(
+    Thing(kind, space, f"{kind.lower()}-{number}")
+    for kind, space, number in (
+        ("ConfigMap", "one", 1),
+        ("ConfigMap", "one", 2),
+        ("ConfigMap", "two", 3),
+        ("Role", "one", 4),
+        ("Role", "two", 5),
+    )
+)
 FOLLOWING = (Thing("ConfigMap", "one", "follows"), Thing("Role", "two", "follows"))
 THINGS = (*MOVING, *FOLLOWING)
 STRANGERS = (Thing("ConfigMap", "one", "stranger"), Thing("Role", "two", "stranger"))
@@ -96,7 +103,11 @@ class Fleet:
         found = {path: {anchor(path): 1} for path in self.names}
         for thing, (path, variant) in self.places.items():
             found[path][thing] = variant
-        return {f"{path}/{each.kind}-{each.name}.json": json.dumps(each.body(variant)) for path, mine in found.items() for each, variant in mine.items()}
+        return {
+            f"{path}/{each.kind}-{each.name}.json": json.dumps(each.body(variant))
+            for path, mine in found.items()
+            for each, variant in mine.items()
+        }
 
     def declared(self) -> Iterator[tuple[Thing, str, int]]:
         """Yield each declared thing, its path and its variant."""

@@ -6,19 +6,15 @@ by which a person retires a target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from handler.config.settings import Settings
 from handler.model.event import Job
-from handler.model.names import IDENTITY, PART_OF, Identity
-from tests.fakes.apiserver import Call
-from tests.fakes.apiserver.server import Asked
+from handler.model.names import PART_OF, Identity
 from tests.fakes.apiserver.store import Body, Write
-from tests.model.conductor import MOST, Conductor, path_of
-from tests.model.fleet import PATHS, SPACES, STRANGERS, Fleet, Thing
-from tests.model.taking_turns import Task, here
-from tests.model.worker_process import OK, Order, Process
+from tests.model.conductor import Conductor
+from tests.model.fleet import SPACES, STRANGERS, Fleet
+from tests.model.taking_turns import here
+from tests.model.worker_process import Process
 
 
 @dataclass

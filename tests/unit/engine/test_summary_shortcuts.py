@@ -22,7 +22,7 @@ from handler.engine.run.recovery_scan import FoundMembers
 from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.model.result import Outcome
-from handler.state.configmap import SUMMARY, encode, summary_of
+from handler.state.configmap import SUMMARY, summary_of
 from handler.state.former import RecordName
 from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Pin, RunStatus, State, Suspend, WaitingFor
 from handler.state.record_format import stamp
