@@ -7,7 +7,7 @@ most once: it moves from path to path, and what leaves git for good never comes 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,9 +47,16 @@ class Thing:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": str(variant)}}
 
 
-MOVING = tuple(Thing(kind, space, f"{kind.lower()}-{number}") for kind, space, number in (
-    ("ConfigMap", "one", 1), ("ConfigMap", "one", 2), ("ConfigMap", "two", 3), ("Role", "one", 4), ("Role", "two", 5),
-))
+MOVING = tuple(
+    Thing(kind, space, f"{kind.lower()}-{number}")
+    for kind, space, number in (
+        ("ConfigMap", "one", 1),
+        ("ConfigMap", "one", 2),
+        ("ConfigMap", "two", 3),
+        ("Role", "one", 4),
+        ("Role", "two", 5),
+    )
+)
 FOLLOWING = (Thing("ConfigMap", "one", "follows"), Thing("Role", "two", "follows"))
 THINGS = (*MOVING, *FOLLOWING)
 STRANGERS = (Thing("ConfigMap", "one", "stranger"), Thing("Role", "two", "stranger"))
@@ -66,7 +73,7 @@ class Fleet:
     """`names`: of the targets, by path; `former`: their `renamedFrom`, while the line stands. `home`: of records; `homes`: where they were.
 
     `spaces`: the whitelists, by path. `places`: which path declares a thing, in which variant. `gone`: what left git for good. `letting`:
-    retired names whose objects go (True) or are let go.
+    retired names whose objects go (True) or are let go. `last`: what each target was called before.
     """
 
     names: dict[str, str] = field(default_factory=lambda: {path: path for path in PATHS})
@@ -77,6 +84,7 @@ class Fleet:
     places: dict[Thing, tuple[str, int]] = field(default_factory=dict)
     gone: set[Thing] = field(default_factory=set)
     letting: dict[str, bool] = field(default_factory=dict)
+    last: dict[str, str] = field(default_factory=dict)
     made: int = 0
 
     # --- the author
@@ -96,7 +104,11 @@ class Fleet:
         found = {path: {anchor(path): 1} for path in self.names}
         for thing, (path, variant) in self.places.items():
             found[path][thing] = variant
-        return {f"{path}/{each.kind}-{each.name}.json": json.dumps(each.body(variant)) for path, mine in found.items() for each, variant in mine.items()}
+        return {
+            f"{path}/{each.kind}-{each.name}.json": json.dumps(each.body(variant))
+            for path, mine in found.items()
+            for each, variant in mine.items()
+        }
 
     def declared(self) -> Iterator[tuple[Thing, str, int]]:
         """Yield each declared thing, its path and its variant."""
@@ -104,10 +116,15 @@ class Fleet:
         yield from ((thing, path, variant) for thing, (path, variant) in self.places.items())
 
     # --- the operator
+    def move(self) -> None:
+        """Let records live in the other namespace."""
+        self.homes, self.home = self.home, next(each for each in HOMES if each != self.home)
+
     def rename(self, path: str) -> None:
         """Give a target another name."""
         self.made += 1
-        self.former[path], self.names[path] = self.names[path], f"{path}-{self.made}"
+        self.last[path] = self.former[path] = self.names[path]
+        self.names[path] = f"{path}-{self.made}"
 
     def retire(self, path: str, heir: str) -> None:
         """Take a target out of the configuration; what it declares goes to an heir, or out of git."""
