@@ -73,7 +73,7 @@ class Fleet:
     """`names`: of the targets, by path; `former`: their `renamedFrom`, while the line stands. `home`: of records; `homes`: where they were.
 
     `spaces`: the whitelists, by path. `places`: which path declares a thing, in which variant. `gone`: what left git for good. `letting`:
-    retired names whose objects go (True) or are let go.
+    retired names whose objects go (True) or are let go. `last`: what each target was called before.
     """
 
     names: dict[str, str] = field(default_factory=lambda: {path: path for path in PATHS})
@@ -84,6 +84,7 @@ class Fleet:
     places: dict[Thing, tuple[str, int]] = field(default_factory=dict)
     gone: set[Thing] = field(default_factory=set)
     letting: dict[str, bool] = field(default_factory=dict)
+    last: dict[str, str] = field(default_factory=dict)
     made: int = 0
 
     # --- the author
@@ -115,10 +116,15 @@ class Fleet:
         yield from ((thing, path, variant) for thing, (path, variant) in self.places.items())
 
     # --- the operator
+    def move(self) -> None:
+        """Let records live in the other namespace."""
+        self.homes, self.home = self.home, next(each for each in HOMES if each != self.home)
+
     def rename(self, path: str) -> None:
         """Give a target another name."""
         self.made += 1
-        self.former[path], self.names[path] = self.names[path], f"{path}-{self.made}"
+        self.last[path] = self.former[path] = self.names[path]
+        self.names[path] = f"{path}-{self.made}"
 
     def retire(self, path: str, heir: str) -> None:
         """Take a target out of the configuration; what it declares goes to an heir, or out of git."""

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from handler import __version__
 from handler.model.event import Job
-from handler.model.names import PART_OF, Identity
+from handler.model.names import PART_OF, Identity, applyset_id
+from handler.plan.inventory import Membership, TargetMarks, is_member
+from handler.state.configmap import decode, state_name
+from handler.state.record import State
 from tests.fakes.apiserver.store import Body, Write
 from tests.model.conductor import Conductor
-from tests.model.fleet import SPACES, STRANGERS, Fleet
+from tests.model.fleet import HOMES, SPACES, STRANGERS, Fleet
 from tests.model.taking_turns import here
+from tests.model.targets import fits
 from tests.model.worker_process import Process
+
+TOOLING = f"anneal/v{__version__}"
 
 
 @dataclass
@@ -77,10 +84,95 @@ class Ownership(Conductor):
         """Whether git declares a thing now: what left it never comes back, so it has declared that all the time."""
         return bool(self._declares(identity))
 
+    # --- people
+    def let_go(self, name: str, requests: int, how: Order | None) -> None:
+        """Retire a target by a command that dies after so many requests; without `how` it goes on to its end."""
+        person = Process("person", server=self.server, host=self.host, settings=self.fleet.settings())
+        self.workers.append(person)
+        person.main = Task(person, lambda: self._retire(person, name))
+        for _ in range(MOST if how is None else requests):
+            if person.dead or person.main.ended or not self.step(person):
+                break
+        if how and not person.main.ended:
+            person.main.resume(how)
+        person.kill()
+        self.workers.remove(person)
+        self.check()
+
+    def _retire(self, person: Process, name: str) -> None:
+        place = RecordPlace(self.fleet.home, name, "default")
+        target = replace(person.settings.targets[0], name=name)
+        asked = retire_of(person.handler, target, prune=self.fleet.letting[name])
+        asked.carry_out(asked.look(), person.stop)
+
     def check(self) -> None:
         """Ask the laws."""
         self.failed = bool(self.broken)
         assert not self.broken, "\n".join([*self.broken, *(line for process in self.workers for line in process.trace)])
+
+    # --- records
+    def state(self, name: str) -> State | None:
+        """Return the record of a target, where records live now."""
+        home = self.fleet.home
+        found = self.server.store.get(Identity("", "ConfigMap", home, state_name(name)))
+        return decode(found.body, home, name, TOOLING) if found else None
+
+    def has_settled(self, path: str) -> bool:
+        """Whether a target has recorded something under its present name, and takes nothing over any more."""
+        name = self.fleet.names.get(path, "")
+        state = self.state(name) if name else None
+        return state is not None and bool(state.commit) and state.former is None
+
+    # --- the end
+    def settle(self) -> None:
+        """Nothing goes wrong any more: all workers start with the configuration of now, and each target runs by tick and by drift."""
+        for path, old in self.fleet.last.items():
+            if path in self.fleet.names and not self.has_settled(path):
+                self.fleet.former[path] = old  # where the line was taken away too early, the refusal names it
+        for _ in range(2):
+            for process in list(self.workers):
+                self.replace(process)
+            for trigger in ("tick", "drift"):
+                self.run_all(trigger)
+                self.advance(20.0)
+
+    def run_all(self, trigger: str) -> None:
+        """Let the first worker run every target, and the other one what it has to do."""
+        for target in self.workers[0].settings.targets:
+            self.workers[0].accept(Job(target.name, trigger))
+        for process in list(self.workers):
+            self.finish(process)
+
+    def ended(self) -> None:
+        """Ask what has come of everything."""
+        lives = {identity: stored.body for identity, stored in self.server.store.all()}
+        told = [
+            f"{each.work.job.target} {each.work.job.trigger} {each.result.outcome} {each.result.message}" for each in self.workers[0].ended
+        ]
+        for thing, path, variant in self.fleet.declared():
+            body = lives.get(thing.identity)
+            assert body, (f"{thing} isn't there", told)
+            assert body["metadata"]["uid"] == self.uids[thing.identity], (f"{thing} was made anew", told)
+            assert fits(thing.body(variant), body), (f"{thing} isn't as {path} declares it", body, told)
+            name = self.fleet.names[path]
+            applyset = applyset_id(state_name(name), self.fleet.home)
+            assert is_member(body, thing.identity, Membership(TargetMarks(name, applyset))), (
+                f"{thing} isn't {name}'s",
+                body["metadata"],
+                told,
+            )
+        left = [str(thing) for thing in self.fleet.gone if thing.identity in lives]
+        assert not left, (f"{left} left git, and live", told)
+        for identity, body in self.strangers.items():
+            assert lives.get(identity) == body, f"{identity} was never ours"
+        records = {(i.namespace, i.name) for i in lives if i.kind == "ConfigMap" and i.namespace in HOMES}
+        wanted = {(self.fleet.home, state_name(name)) for name in self.fleet.names.values()}
+        assert records == wanted, (records, wanted, told)
+
+    def close(self) -> None:
+        """End every thread."""
+        for process in self.workers:
+            process.kill()
 
 
 def _goes(write: Write) -> bool:
