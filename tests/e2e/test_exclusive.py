@@ -305,6 +305,7 @@ def test_the_rights_that_rbac_prints_suffice(made: ExclusiveShop, configured: Pa
     made.use(made.shop.handler_at(kubeconfig))
     strays = [config_map(name, "stray"), secret(name, "key", "x"), service(name, "old"), deployment(name, "old")]
     made.plant(*strays)
+    until(lambda: ((made.shop.live(strays[-1]) or {}).get("status") or {}).get("observedGeneration"))
     result = made.run()
     assert result.plan
     assert not any("can't be listed" in note for note in result.plan.notes), result.plan.notes
