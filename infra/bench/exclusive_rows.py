@@ -23,6 +23,7 @@ def exclusive(bed: Bed) -> Iterator[Row]:
             bed.kubectl("apply", "--server-side", "-f", str(bed.files(bodies[declared:])))
         plain = bed.shop(bodies[:declared])
         plain.run()
+        plain.run("drift")
         without = median(partial(plain.run, "drift"), 3)
         shop = bed.again(plain, exclusive=(space,), orphan_grace=86_400.0)
         shop.run("drift")

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from handler.cli.group import anneal
 from handler.config.settings import HoldAbove, Impersonate, Prune
+from handler.engine.apply import wait_deleted
 from handler.model.event import Job
 from handler.model.names import PART_OF
 from handler.model.plan import Action
@@ -304,6 +305,7 @@ def test_the_rights_that_rbac_prints_suffice(made: ExclusiveShop, configured: Pa
     made.use(made.shop.handler_at(kubeconfig))
     strays = [config_map(name, "stray"), secret(name, "key", "x"), service(name, "old"), deployment(name, "old")]
     made.plant(*strays)
+    until(lambda: ((made.shop.live(strays[-1]) or {}).get("status") or {}).get("observedGeneration"))
     result = made.run()
     assert result.plan
     assert not any("can't be listed" in note for note in result.plan.notes), result.plan.notes
@@ -320,6 +322,28 @@ def test_a_person_who_prunes_deletes_what_is_due_and_nothing_before(made: Exclus
     made.wait_for(made.orphans()["stray"])
     result = made.run("oneoff", force=True)
     assert [change.identity.name for change in result.written] == ["stray"]
+
+
+def test_an_orphan_that_does_not_go_is_reported_and_holds_no_later_run_up(made: ExclusiveShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wait_deleted, "TIMEOUT", 1.0)
+    stuck = config_map(made.shop.name, "stuck", finalizers=["acme.io/hold"])
+    made.plant(stuck)
+    made.run()
+    made.wait_for(made.orphans()["stuck"])
+    waits = made.shop.run("drift")
+    assert waits.outcome is Outcome.PRUNING, told(waits)
+    assert "acme.io/hold" in waits.message
+    made.shop.push(made.web, config_map(made.shop.name, "more"))
+    made.run("push")
+    assert made.shop.state().attempt is None
+    made.ahead += GRACE
+    made.run()
+    (known,) = made.orphans().values()
+    assert (known.until, made.shop.state().drift_due) == ("", ""), "nothing is left to do but to wait"
+    made.shop.kubectl.run("patch", "configmap", "stuck", "-n", made.shop.name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    until(lambda: made.shop.live(stuck) is None)
+    made.run()
+    assert made.orphans() == {}
 
 
 def test_a_lost_record_begins_every_grace_anew(made: ExclusiveShop) -> None:

@@ -43,6 +43,7 @@ from handler.state.record import Orphan
 from handler.state.record_format import seconds_of, stamp
 
 MOST = 2000  # orphans of exclusive namespaces that a record keeps: the grace of more begins once some of these are gone
+_BESIDE = 20  # namespaces that aren't exclusive in which undeclared objects are listed
 _UNMARKED = f"!{PART_OF}"
 _PRECONDITIONS = ("uid", "resourceVersion")  # what an aggregated API serves without them can't be deleted safely
 _WORKERS = 8
@@ -104,7 +105,7 @@ class ExclusiveLook:
             return ExclusiveFindings(orphans=tuple(_carried(ask, known.values(), declared)))
         home = _home(ask.own, declared)
         spaces = [name for name in self.target.exclusive if name != home]
-        seen = self._seen((*spaces, *ask.beside), declared, uids)
+        seen = self._seen((*spaces, *ask.beside[:_BESIDE]), declared, uids)
         inside = [live for live in seen.orphans.values() if identity_of(live).namespace in spaces]
         missing = (each for uid, each in known.items() if uid not in seen.orphans and each.identity not in declared)
         unseen = [each for each in missing if seen.lacks(each.identity)]
@@ -116,6 +117,7 @@ class ExclusiveLook:
         kept = [*(_again(each, ask, self.target) for each in unseen), *_recorded(changes[:room], known, ask.now)]
         beside = [_beside(live) for live in seen.orphans.values() if identity_of(live).namespace not in spaces]
         notes = [_AT_HOME.format(home)] if home in self.target.exclusive else []
+        notes += [_CUT.format(_BESIDE, len(ask.beside))] if len(ask.beside) > _BESIDE else []
         return ExclusiveFindings(tuple(changes), bodies, tuple(kept), tuple(beside), (*notes, *seen.notes()))
 
     def judged_again(self, change: Change, live: Object, declared: Collection[Identity]) -> Change:
@@ -216,6 +218,7 @@ class _Seen:
             yield f"the API group {group} doesn't answer, so nothing of it is an orphan; repair its APIService"
 
 
+_CUT = "undeclared objects are looked for in the first {} of {} namespaces"
 _AT_HOME = "namespace {} holds the workload of this very handler, which git doesn't declare: nothing there is an orphan"
 
 

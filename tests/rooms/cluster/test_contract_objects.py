@@ -74,6 +74,8 @@ def test_lists_select_by_label_whole_or_metadata_only(side: Side) -> None:
     bare = list(metadata(side.api, resource, side.namespace, "part=x"))
     assert all("data" not in item and item["metadata"]["annotations"] for item in bare)
     assert {item["metadata"]["uid"] for item in bare} == {item["metadata"]["uid"] for item in found}
+    lacking = {item["metadata"]["name"] for item in metadata(side.api, resource, side.namespace, "!part")}
+    assert ("other" in lacking, lacking & {"a", "b", "c"}) == (True, set())
     everywhere = [item["metadata"] for item in members(side.api, [resource], "part=x", None)]  # other tests' objects are among them
     assert {item["name"] for item in everywhere if item["namespace"] == side.namespace} == {"a", "b", "c"}
 

@@ -21,6 +21,10 @@ from handler.cluster.live import matches
         ({}, "a=1", False),
         (None, "a=1", False),
         (None, "", True),
+        ({"a": "1"}, "!a", False),
+        ({"b": "1"}, "!a", True),
+        (None, "!a", True),
+        ({"b": "1"}, "b=1,!a", True),
     ],
 )
 def test_items_of_a_list_are_matched_against_the_label_selector_again(labels: dict[str, str] | None, selector: str, found: bool) -> None:

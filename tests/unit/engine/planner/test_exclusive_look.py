@@ -340,6 +340,23 @@ def test_other_namespaces_are_only_listed(watched: Watched) -> None:
     assert (planned.exclusive.orphans, planned.exclusive.changes) == ((), ())
 
 
+def test_of_many_other_namespaces_the_first_are_looked_through(watched: Watched) -> None:
+    stray(watched)
+    others = tuple(f"a{number}" for number in range(19))
+    for beside, seen in (((*others, "shop"), ["stray"]), ((*others, "b", "shop"), [])):
+        planned = replace_target(watched, exclusive=()).plan(config_map("web"), beside=beside)
+        assert [each.identity.name for each in planned.exclusive.beside] == seen
+        assert any("in the first 20 of 21 namespaces" in note for note in planned.plan.notes) is (not seen)
+
+
+def replace_target(watched: Watched, **changes: Any) -> Watched:
+    """Change the target's settings, on the same cluster."""
+    watched.shop.target = replace(watched.shop.target, **changes)
+    planner = watched.shop.planner
+    watched.shop.planner = type(planner)(watched.shop.target, planner.applyset, planner.api, planner.discovery)
+    return watched
+
+
 def test_namespaces_that_are_listed_beside_exclusive_ones() -> None:
     target = replace(EXCLUSIVE, namespaces=("shop", "jobs", "api"))
     assert exclusive_look.beside_exclusive(target) == ("api", "jobs")
