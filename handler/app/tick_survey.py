@@ -68,6 +68,7 @@ class TickSurvey:
         clusters: dict[Hashable, list[Target]] = defaultdict(list)
         for target in [target for target in self._settings.targets if asked.waits_for(target)]:
             clusters[target.cluster].append(target)
+        asked.clusters = frozenset(clusters)
         for cluster, targets in clusters.items():
             self._crew.add(("cluster", cluster), 1, partial(_or_runs, asked, targets, partial(self._cluster, asked, targets)))
         asked.ended.wait(self._deadline)
@@ -76,6 +77,12 @@ class TickSurvey:
 
     def _cluster(self, asked: _Round, targets: list[Target]) -> None:
         """Read a cluster's summaries; what is settled waits for its head, the rest needs a run."""
+        try:
+            self._read(asked, targets)
+        finally:
+            asked.listed.setdefault(targets[0].cluster, None)
+
+    def _read(self, asked: _Round, targets: list[Target]) -> None:
         if not any(asked.waits_for(target) for target in targets):
             return
         try:
@@ -145,22 +152,34 @@ class TickSurvey:
             asked.pass_on([target for target, _ in group], "git host" if isinstance(error, GitUnavailable) else "")
             return
         for target, summary in group:
-            if self._is_quiet(asked, target, summary, head):
+            if summary.awaits and target.depends_on:
+                self._waiting(asked, target, summary, head)
+            elif summary_shortcuts.is_quiet(summary, head):
                 asked.quiet(target, summary)
             else:
                 asked.pass_on([target])
 
-    def _is_quiet(self, asked: _Round, target: Target, summary: Summary, head: str) -> bool:
-        """Whether a tick has nothing to do: the head is applied, or waits for what this survey itself shows not to be ready."""
-        if not (summary.awaits and target.depends_on):
-            return summary_shortcuts.is_quiet(summary, head)
-        return summary.awaits == head and any(self._is_unready(asked, target, name, head) for name in target.depends_on)
+    def _waiting(self, asked: _Round, target: Target, summary: Summary, head: str) -> None:
+        """Judge a target whose head waits, once all clusters of this survey that it depends on have answered, or can't be seen."""
+        needed = (self._targets[name].cluster for name in target.depends_on)
+        unknown = next((each for each in needed if each in asked.clusters and each not in asked.listed), None)
+        if unknown is not None:  # behind that cluster's LIST
+            self._crew.add(
+                ("cluster", unknown), 1, partial(_or_runs, asked, [target], partial(self._waiting, asked, target, summary, head))
+            )
+        elif summary.awaits == head and any(self._is_unready(asked, target, name, head) for name in target.depends_on):
+            asked.quiet(target, summary)
+        else:
+            asked.pass_on([target])
 
     def _is_unready(self, asked: _Round, dependant: Target, name: str, head: str) -> bool:
+        """Whether a dependency certainly isn't ready; one whose cluster can't be seen isn't, and what wasn't asked for isn't known."""
         dependency = self._targets[name]
-        found = asked.listed.get(dependency.cluster)
+        if dependency.cluster not in asked.listed:
+            return False
+        found = asked.listed[dependency.cluster]
         if found is None:
-            return False  # its cluster hasn't answered: a run looks
+            return True
         metadata, together = found.get(state_name(name)), dependency.revision == dependant.revision
         together = together and shares_repository(dependency, dependant)
         summary = None
@@ -183,8 +202,9 @@ class _Round:
         self._awaited = dict.fromkeys(self._open, "cluster")
         self._lock = threading.Lock()
         self.tally = SurveyTally(len(self._open))
-        self.listed: dict[Hashable, dict[str, dict[str, Any]]] = {}
-        """The records that were listed, by cluster."""
+        self.clusters: frozenset[Hashable] = frozenset()
+        self.listed: dict[Hashable, dict[str, dict[str, Any]] | None] = {}
+        """The records of each cluster that has answered; None: they can't be listed."""
         self.ended = threading.Event()
         """Set once all are reported."""
         if not self._open:

@@ -76,7 +76,7 @@ def check_references(session: Session, named: str | None, findings: Findings) ->
     The session works with what could be resolved: a target whose credentials are missing keeps no other from being looked at.
     """
     chosen, door = session.all_or(named), named is None
-    settings = session.settings if door else replace(session.settings, targets=chosen)
+    settings = session.settings if door else replace(session.settings, targets=(*chosen, *session.settings.awaited(chosen)))
     needs = (ALL if door else RUNS) - ({"decryption"} if session.placeholders else set())
     secrets, problems = resolve_known(settings, session.environ, needs=needs, fetch=fetcher(session.environ))
     session.secrets, session.output.mask = secrets, secrets.mask

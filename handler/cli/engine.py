@@ -35,7 +35,12 @@ def engine(session: Session) -> Engine:
 def clock_engine(session: Session, metrics: str = "prometheus") -> Engine:
     """Return the same without any request but its clock: each time it compares live with git. `metrics`: see `Parts`."""
     made = _engine(session, lambda _settings: "")
-    return Engine(made.prepare, lambda settings: replace(made.build(settings), look=None, clock="drift", metrics=metrics))
+
+    def build(settings: Settings) -> Parts:
+        awaited = session.settings.awaited(settings.targets)  # they have no runs here, and are looked at
+        return replace(made.build(replace(settings, targets=(*settings.targets, *awaited))), look=None, clock="drift", metrics=metrics)
+
+    return Engine(made.prepare, build)
 
 
 def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:

@@ -175,10 +175,8 @@ class Session:
         chosen, fetch = replace(self.settings, targets=self._chosen), fetcher(self.environ)
         needs = RUNS - {"decryption"} if self.placeholders else RUNS
         secrets = resolve_all(chosen, self.environ, needs=needs, fetch=fetch)
-        awaited = {name for target in self._chosen for name in target.depends_on} - {target.name for target in self._chosen}
-        if awaited:
-            more = tuple(target for target in self.settings.targets if target.name in awaited)
-            secrets, _ = resolve_known(replace(chosen, targets=(*self._chosen, *more)), self.environ, needs=needs, fetch=fetch)
+        if awaited := self.settings.awaited(self._chosen):
+            secrets, _ = resolve_known(replace(chosen, targets=(*self._chosen, *awaited)), self.environ, needs=needs, fetch=fetch)
         self.output.mask = secrets.mask
         return secrets
 

@@ -5,6 +5,7 @@ A field's `doc` is its description in the schema. Durations are seconds. Names i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NewType
 
@@ -295,3 +296,8 @@ class Settings:
     def target(self, name: str) -> Target | None:
         """Return a target by name."""
         return next((target for target in self.targets if target.name == name), None)
+
+    def awaited(self, chosen: Sequence[Target]) -> tuple[Target, ...]:
+        """Return the targets that these depend on, themselves left out."""
+        names = {name for target in chosen for name in target.depends_on} - {target.name for target in chosen}
+        return tuple(target for target in self.targets if target.name in names)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from infra.githost import Work
 from tests.e2e.cli.conftest import Shop, document
+from tests.e2e.serve_process import PATIENCE, ROOT, until
 
 INFRA = """\
   - name: infra
@@ -99,3 +106,23 @@ def test_a_credential_of_the_dependency_that_is_missing_holds_up_and_is_named(tw
     two.configure(", auth: {basic: {username: ada, password: {env: ANNEAL_TEST_NOT_SET}}}")
     ran = cli("apply", "shop", "--yes", code=4)
     assert "whether it is ready can't be seen: " in ran.stderr
+
+
+def test_a_target_that_runs_at_an_interval_waits_for_one_that_does_not(two: Two, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "handler", "-c", str(two.shop.cli.config), "run", "shop", "--trigger=interval", "--interval=1s"]
+    log = tmp_path / "run.log"
+    environ = {**os.environ, "KUBECONFIG": str(two.shop.cli.kubeconfig)}
+    with log.open("wb") as said, subprocess.Popen(command, cwd=ROOT, env=environ, stderr=said) as process:
+        try:
+            until(lambda: state(two).get("phase") == "waiting", told=log.read_text)
+            two.shop.cli("apply", "infra", "--yes")
+            until(lambda: state(two).get("phase") == "applied", told=log.read_text)
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0, log.read_text()
+
+
+def state(two: Two) -> dict[str, Any]:
+    """Return the status of the record of shop, empty before there is one."""
+    found = two.shop.cli.json("status", "shop")["state"]
+    return dict(found["status"]) if found else {}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import urllib3
 
 from handler.app.tick_survey import TickSurvey
+from handler.model.event import Job
 from handler.model.health import HealthState
-from handler.model.result import Outcome
+from handler.model.result import Outcome, Result
 from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import Attempt, Pin, RunStatus, Suspend, TargetHealth
 from infra.githost import Host
-from tests.rooms.source.recorded_targets import Recorded, Told, recorded, soon
+from tests.rooms.source.recorded_targets import PATIENCE, Recorded, Told, recorded, soon
 
 WELL = TargetHealth(HealthState.HEALTHY, soon(-60), soon(-60))
 SICK = replace(WELL, state=str(HealthState.DEGRADED))
@@ -78,15 +81,46 @@ def test_a_dependency_that_has_no_record_or_is_behind_in_the_same_repository_is_
     assert "t6" not in surveyed(fleet).runs
 
 
-def test_of_another_cluster_it_is_known_once_that_was_listed_else_a_run_looks(fleet: Recorded) -> None:
+def test_of_a_cluster_that_this_survey_does_not_ask_nothing_is_known(fleet: Recorded) -> None:
     fleet.change("t0", health=SICK)
     wait(fleet, "t3")  # on the other cluster
-    survey = TickSurvey(fleet.settings, fleet.handler())
     ticks = {job.target: job for job in fleet.ticks()}
-    survey.look([ticks["t3"]], told := Told())
+    TickSurvey(fleet.settings, fleet.handler()).look([ticks["t3"]], told := Told())
     assert told.runs == {"t3"}
+
+
+def test_it_is_judged_once_the_other_cluster_has_answered_however_late(fleet: Recorded) -> None:
+    wait(fleet, "t3")
+    others = threading.Event()
+
+    def told_by(job: Job, result: Result | None, mute: str) -> None:
+        told(job, result, mute)
+        if {"t1", "t5", "t7"} <= told.results.keys():  # of its own cluster
+            others.set()
+
+    told = Told()
+    fleet.places["east"].hold = lambda: assert_set(others)
+    TickSurvey(fleet.settings, fleet.handler(), deadline=2 * PATIENCE).look(fleet.ticks(), told_by)
+    assert told.runs == {"t3"}, "t0 is healthy"
+    fleet.places["east"].hold = None
+    fleet.change("t0", health=SICK)
+    assert surveyed(fleet).runs == set()
+
+
+def assert_set(event: threading.Event) -> None:
+    assert event.wait(PATIENCE)
+
+
+def test_a_dependency_whose_cluster_can_not_be_seen_gives_no_run_that_would_wait_for_that_cluster(fleet: Recorded) -> None:
+    wait(fleet, "t3")
+
+    def broken() -> None:
+        raise urllib3.exceptions.NewConnectionError(None, "nothing listens")  # type: ignore[arg-type]  # of no connection
+
+    fleet.places["east"].hold = broken
     told = surveyed(fleet)
-    assert told.runs <= {"t3"}, "as whichever cluster answered first says"
+    assert "t3" not in told.runs
+    assert told.runs >= {"t0", "t2"}, "its own targets have their runs, which report it"
 
 
 @pytest.mark.parametrize(
