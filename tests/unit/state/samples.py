@@ -60,6 +60,20 @@ REFUSAL = Refusal(
 )
 
 
+SOAKS = (
+    Soak((sha(), sha("9")), "b" * 64, "c" * 64, NOON, healthy_since=NOON),
+    Soak((sha("8"),), "8" * 64, "c" * 64, NOON, NOON, ended="rolled-back"),
+)
+KINDS = frozenset(
+    {
+        GroupKind("apps", "Deployment"),
+        GroupKind("", "ConfigMap"),
+        GroupKind("", "Namespace"),
+        GroupKind("rbac.authorization.k8s.io", "ClusterRole"),
+    }
+)
+
+
 def full() -> State:
     return blank(
         path="deploy",
@@ -99,19 +113,9 @@ def full() -> State:
         history=(
             Run("r1", "push", "applied", NOON, sha(), "Add api", "Ada", "ada", {"created": 3}, 1.25, "", "", ("Deployment/shop/api",)),
         ),
-        soaks=(
-            Soak((sha(), sha("9")), "b" * 64, "c" * 64, NOON, healthy_since=NOON),
-            Soak((sha("8"),), "8" * 64, "c" * 64, NOON, NOON, ended="rolled-back"),
-        ),
+        soaks=SOAKS,
         drift=(Drift(API, "spec.replicas", "3", "5", "kubectl-scale"),),
-        kinds=frozenset(
-            {
-                GroupKind("apps", "Deployment"),
-                GroupKind("", "ConfigMap"),
-                GroupKind("", "Namespace"),
-                GroupKind("rbac.authorization.k8s.io", "ClusterRole"),
-            }
-        ),
+        kinds=KINDS,
         namespaces=frozenset({"shop", "shop-jobs"}),
     )
 
