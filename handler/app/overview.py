@@ -292,7 +292,7 @@ class Overview:
             self._rows[target.name] = unread if isinstance(found, AnnealError) else self._row(target, found)
         if not isinstance(found, AnnealError):
             self._uids[group[0].cluster] = found.uid
-            for target in [each for each in group if self._asks and each.revision.promoted]:
+            for target in [each for each in group if self._asks and each.revision.promoted and found.states is not None]:
                 look = partial(self._promoted, target, self._rows[target.name].summary, str(found.uid))
                 self._ask(("promotion", target.cluster, target.name), _AT_ONCE, look, partial(self._saw_head, [target]))
 
