@@ -37,6 +37,7 @@ from handler.model.event import Job
 from handler.model.names import applyset_id, run_id
 from handler.model.outside_inputs import OutsideInputs
 from handler.model.queue_view import ALONE, QueueView
+from handler.model.refs import Head
 from handler.model.render import RecordedRender, Rendered
 from handler.model.result import Outcome, Result
 from handler.model.rollout import Moments
@@ -121,6 +122,14 @@ class Handler(Connections):
     def dependencies(self, name: str) -> Dependencies:
         """Return what a target's runs are made of; made once."""
         return self._once(("dependencies", name), lambda: self._dependencies(self.target(name)))
+
+    def head(self, target: Target, since: float) -> Head:
+        """Return the head of a target's revision; of one that follows others, what they have proven: empty, nothing. Raises AnnealError."""
+        if target.revision.promoted is None:
+            return super().head(target, since)
+        store = self.brief_store(target)
+        known = store.read().state or store.blank("")
+        return Head(promoters_of(self, target).choose(known, self.now(), since).commit)
 
     # --- what a survey sees by
     @property

@@ -1,7 +1,7 @@
 """`anneal check`: all that a server and its runs need, looked at in turn; `anneal doctor` adds the machine and a server.
 
     configuration    the file, and what it refers to, as `serve` resolves it
-    each target      git, cluster, render, rights, plan: what a run does, up to its first write
+    each target      git, promotion, cluster, render, rights, plan: what a run does, up to its first write
 
 It changes nothing. A step whose ground is missing is left out, all others are looked at: one call shows everything that is wrong.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from handler.app.external_services import fetcher
+from handler.app.promotions import promoters_of
 from handler.cli import needed_rights, reports
 from handler.cli.check_table import Findings
 from handler.cli.diff import by
@@ -31,6 +32,7 @@ from handler.config.settings import Cluster, Settings, Target
 from handler.config.value_formats import duration
 from handler.config.webhook_providers import providers
 from handler.engine.run import readiness_look
+from handler.engine.run.errors import NotPromoted
 from handler.model.errors import AccessDenied, AnnealError, Problem
 from handler.model.event import Job
 from handler.model.numbers import counted, many
@@ -176,6 +178,8 @@ class _TargetChecks:
         cluster = step("cluster", self._cluster)
         if cluster and self.clocks:
             self.clocks(self.target, self.session.handler.api(self.target, impersonated=False))
+        if self.target.revision.promoted and git:
+            step("promotion", self._promotion)
         rendered = git and step("render", self._render)
         rights_ok = cluster and step("rights", self._rights)
         if rendered and rights_ok:
@@ -196,6 +200,13 @@ class _TargetChecks:
         return "after " + ", ".join(
             f"{name}, for which a run would wait: {why.why}" if why else f"{name}, which is ready" for name, why in found
         )
+
+    def _promotion(self) -> str:
+        """Read the records of the targets that it follows. Raises AnnealError: one can't be read."""
+        promoters = promoters_of(self.session.handler, self.target)
+        records = [promoters.records.read(name) for name in promoters.names]
+        found = (f"{each.target} has {each.state.commit[:12] if each.state else 'no record yet'}" for each in records)
+        return ", ".join(found)
 
     def _cluster(self) -> str:
         cluster = self.target.cluster
@@ -240,6 +251,8 @@ class _TargetChecks:
     def _plan(self) -> str:
         job = Job(self.target.name, "oneoff", force=True, dry_run=True, actor=local_user())
         result = run(self.session, job, f"planning {self.target.name}")
+        if result.code == NotPromoted.code:
+            return f"nothing yet: {result.problems[0].message if result.problems else result.message}"
         if result.outcome is not Outcome.PLANNED or result.plan is None:
             raise AnnealError(*(result.problems or (Problem("plan", result.message),)))
         held = f"; it would be held: {'; '.join(result.plan.hold.reasons)}" if result.plan.hold else ""

@@ -3,7 +3,7 @@
     the newest commit that all of them have proven         `promotion_claims`
     is on the target's own branch                          else the next one is looked at
     isn't older than what the target has recorded          else it stays where it is
-    what an open attempt brings                            goes on, unless one of them has gone back from it since
+    what an open attempt brings                            goes on until something newer is proven, or one has gone back from it since
     none                                                   it stays on what it has recorded
 
 Law: other records are claims. No commit is deployed by them alone: the git host says that it is on the branch, `verify` that it is signed.
@@ -72,9 +72,10 @@ class Promoters:
         claims, unread = self._claims(now)
         chosen = self._newest_proven(claims, known, since) if not unread else Promotion(known.commit, awaited=unread)
         attempt = known.attempt
-        if attempt is None or chosen.commit not in ("", known.commit) or claims.went_back_since(attempt.commit, seconds_of(attempt.since)):
+        if attempt is None or claims.went_back_since(attempt.commit, seconds_of(attempt.since)):
             return chosen
-        return replace(chosen, commit=attempt.commit)
+        goes_on = chosen.commit in ("", known.commit) or self._is_before(chosen.commit, attempt.commit)
+        return replace(chosen, commit=attempt.commit) if goes_on else chosen
 
     def by_hand(self, known: State, commit: str, now: float, *, force: bool) -> str:
         """Return the commit that a person promotes: this one, or what the first target has. Raises RequestRefused, AnnealError."""
@@ -136,6 +137,13 @@ class Promoters:
     def _is_on_branch(self, commit: str, since: float) -> bool:
         """Whether the branch leads to a commit; an older answer of the host may not show it yet."""
         return self.reaches(self.head(since), commit) or (since != math.inf and self.reaches(self.head(math.inf), commit))
+
+    def _is_before(self, commit: str, later: str) -> bool:
+        """Whether a commit is an older one than what an attempt brings; one that the host no longer has is brought no further."""
+        try:
+            return commit != later and self.reaches(later, commit)
+        except AuthorError:
+            return False
 
     def _refuse_elsewhere(self, known: State, commit: str, *, force: bool) -> None:
         """Refuse what no promotion brings: a commit that isn't on the branch, or is older than what is recorded."""

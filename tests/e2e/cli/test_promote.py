@@ -29,9 +29,13 @@ def push(shop: Shop, value: str) -> str:
 def test_by_hand_then_by_itself_and_what_is_said_in_between(shop: Shop) -> None:
     two(shop, "10h")
     first = push(shop, "1")
+    looked = shop.cli("check", "prod").output
+    assert "staging has no record yet" in looked
+    assert "nothing yet: staging: has no record" in looked
     waits = shop.cli("apply", "prod", "-y", code=4)
     assert "staging: has no record: it never ran" in waits.output
     shop.cli("apply", "staging", "-y")
+    assert f"staging has {first[:12]}" in shop.cli("check", "prod").output
     page = shop.cli("status", "prod").output
     assert f"staging: has kept {first[:12]} healthy for" in page
     assert "anneal" in page

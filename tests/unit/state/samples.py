@@ -61,6 +61,10 @@ REFUSAL = Refusal(
 )
 
 
+SOAKS = (
+    Soak((sha(), sha("9")), "b" * 64, "c" * 64, NOON, healthy_since=NOON),
+    Soak((sha("8"),), "8" * 64, "c" * 64, NOON, NOON, ended="rolled-back"),
+)
 KINDS = frozenset(
     {
         GroupKind("apps", "Deployment"),
@@ -112,10 +116,7 @@ def full() -> State:
         history=(
             Run("r1", "push", "applied", NOON, sha(), "Add api", "Ada", "ada", {"created": 3}, 1.25, "", "", ("Deployment/shop/api",)),
         ),
-        soaks=(
-            Soak((sha(), sha("9")), "b" * 64, "c" * 64, NOON, healthy_since=NOON),
-            Soak((sha("8"),), "8" * 64, "c" * 64, NOON, NOON, ended="rolled-back"),
-        ),
+        soaks=SOAKS,
         drift=(Drift(API, "spec.replicas", "3", "5", "kubectl-scale"),),
         kinds=KINDS,
         namespaces=frozenset({"shop", "shop-jobs"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from handler.model.errors import ClusterUnavailable
 from handler.model.result import Outcome
 from handler.state.soak import Soak
-from tests.unit.engine.promoting_targets import MINUTE, SOAK, Line
+from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, Line
 
 
 @pytest.fixture
@@ -251,3 +252,12 @@ def test_a_cluster_that_does_not_answer_keeps_the_target_where_it_is(line: Line)
     result = line.done("prod", "drift")
     assert line.state("prod").commit == first
     assert "staging: its record can't be read" in str(result.plan.notes if result.plan else result.message)
+
+
+def test_the_head_of_a_target_that_follows_others_is_what_they_have_proven(line: Line) -> None:
+    first, second = line.state("prod").commit, line.commit("2")
+    assert line.handler.head(PROD, math.inf).commit == first
+    line.done("staging")
+    line.later(SOAK)
+    assert line.handler.head(PROD, math.inf).commit == second
+    assert Line().handler.head(PROD, math.inf).commit == ""

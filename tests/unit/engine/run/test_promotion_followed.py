@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from handler.model.result import Outcome
@@ -231,11 +233,8 @@ def test_killed_at_each_write_it_is_finished_by_the_next_run(by_hand: bool) -> N
     assert number >= 3
 
 
-def test_an_open_attempt_goes_back_once_staging_has_gone_back(line: Line) -> None:
-    first = line.state("staging").commit
-    second = line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+def killed(line: Line, **job: Any) -> None:
+    """Let a run of production die at its first write of an object."""
 
     def kill(call: object) -> None:
         if call.asked.method == "PATCH" and "dryRun" not in str(call.asked.query):  # type: ignore[attr-defined]  # a Call
@@ -243,13 +242,46 @@ def test_an_open_attempt_goes_back_once_staging_has_gone_back(line: Line) -> Non
 
     line.before = kill
     with pytest.raises(KeyboardInterrupt):
-        line.run("prod")
+        line.run("prod", **job)
     line.before = lambda call: None
+    line.restart()
+    line.later(MINUTE)
+
+
+def test_what_was_promoted_by_hand_and_killed_goes_on_although_an_older_one_is_proven_meanwhile(line: Line) -> None:
+    line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    third = line.commit("3")
+    line.done("staging")
+    killed(line, promote=True)
+    line.done("prod")
+    assert (line.state("prod").commit, line.value("prod"), line.state("prod").attempt) == (third, "3", None)
+
+
+def test_a_killed_attempt_at_what_a_forced_push_has_dropped_gives_way_to_what_is_proven_on_the_branch(line: Line) -> None:
+    second = line.commit("2")
+    line.done("staging")
+    killed(line, promote=True)
+    line.host.head = line.state("prod").commit
+    other = line.commit("other")  # on top of the first one: the second is gone from the branch
+    line.done("staging")
+    line.later(SOAK)
+    line.done("prod")
+    assert (line.state("prod").commit, line.value("prod")) == (other, "other")
+    assert other != second
+
+
+def test_an_open_attempt_goes_back_once_staging_has_gone_back(line: Line) -> None:
+    first = line.state("staging").commit
+    second = line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+
+    killed(line)
     attempt = line.state("prod").attempt
     assert attempt
     assert attempt.commit == second
-    line.restart()
-    line.later(MINUTE)
     line.fell_ill("staging")
     line.later(MINUTE)
     line.run("staging", "oneoff", rollback=True)
