@@ -13,9 +13,8 @@ import logging
 import queue
 import time
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,19 +23,17 @@ from handler.app.cluster_looks import LookFailed
 from handler.app.promotions import promotion_of
 from handler.app.retired import RetiredTarget, in_order, retired
 from handler.app.summarised_records import SummarisedRecords, recorded
+from handler.app.target_row import TROUBLE, NewestCommit, TargetRow
 from handler.app.tick_survey import SurveyThreads
 from handler.config.settings import Cluster, Settings, Target
-from handler.engine.run.promotion_claims import Awaited
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
-from handler.model.health import HealthState
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
 from handler.state.configmap import state_name
-from handler.state.heartbeat import UNREAD, Pulse
+from handler.state.heartbeat import Pulse
 from handler.state.lease import Peek
 from handler.state.record import State
 from handler.state.summary import Summary, home_of
-from handler.state.suspension import suspension
 
 if TYPE_CHECKING:
     from handler.app.connections import Connections
@@ -49,118 +46,6 @@ _AT_ONCE = 8
 _TICK = 0.25  # seconds after which what is known so far is shown again
 
 
-# --- one target
-class Level(IntEnum):
-    """How much a target needs a person, the most first."""
-
-    UNREAD = 0
-    FAILED = 1
-    HELD = 2
-    UNSERVED = 3
-    OFF = 4
-    UNFOLLOWED = 5
-    MOVING = 6
-    WELL = 7
-
-
-TROUBLE = frozenset({Level.FAILED, Level.HELD, Level.UNSERVED, Level.OFF})
-NOT_KNOWN = frozenset({Level.UNREAD, Level.UNFOLLOWED})
-"""Levels of what couldn't be asked: a cluster or record, and a git host."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewestCommit:
-    """What git has, or others have proven. `info`: what history shows of it, asked only where it isn't applied.
-
-    `trouble`: why it isn't known; `awaited`: what the next one waits for.
-    """
-
-    commit: str = ""
-    info: CommitInfo | None = None
-    trouble: AnnealError | None = None
-    awaited: tuple[Awaited, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TargetRow:
-    """What one look found of a target. `recorded`: whether it has a record; None: not known. `now`: the API server's time.
-
-    `summary`: of that record, with its health as it is known now. `state`, `lease`: read (`whole`) of the first in trouble only. `newest`:
-    None: git wasn't asked. `doubt`: why it isn't known whether the record is of this cluster.
-    """
-
-    target: Target
-    now: float
-    recorded: bool | None = None
-    summary: Summary = field(default_factory=Summary)
-    pulse: Pulse = UNREAD
-    trouble: AnnealError | None = None
-    state: State | None = None
-    lease: Peek | None = None
-    whole: bool = False
-    newest: NewestCommit | None = None
-    doubt: AnnealError | None = None
-
-    @property
-    def phase(self) -> str:
-        """The target's phase in a word."""
-        if self.recorded is None:
-            return "unknown" if self.trouble else "asking"
-        if not self.recorded:
-            return "never-ran"
-        if suspension(self.target, self.summary, self.now):
-            return "suspended"
-        return self.summary.phase or "new"
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether git has another commit than is applied; a pinned target isn't meant to follow."""
-        found = self.newest.commit if self.newest else ""
-        return bool(found) and bool(self.recorded) and found != self.summary.commit and not self.summary.pin
-
-    @property
-    def is_served(self) -> bool | None:
-        """Whether a running server looks after the target; None: not known, or it is a directory, which people apply."""
-        found = self.pulse.server(self.target.name) is not None
-        return True if found else False if self.pulse.readable and not self.target.repository.is_directory else None
-
-    @property
-    def unserved(self) -> bool:
-        """Whether certainly no running server looks after the target; a directory needs none."""
-        return self.is_served is False
-
-    @property
-    def level(self) -> Level:
-        """How much the target needs a person."""
-        if self.trouble or self.recorded is None:
-            return Level.UNREAD
-        return next(level for level, holds in self._levels() if holds)
-
-    def _levels(self) -> Iterator[tuple[Level, bool]]:
-        known, health = self.summary, self.summary.health
-        yield Level.FAILED, known.phase in ("failed", "pruning") or bool(known.renamed_to) or health == HealthState.DEGRADED
-        yield Level.HELD, known.held
-        paused = self.phase == "suspended"
-        yield Level.UNSERVED, self.unserved and not paused and (self.pulse.last is not None or self._waits)
-        yield Level.OFF, not paused and (not self.recorded or self._differs or health in ("", HealthState.UNKNOWN))
-        yield Level.UNFOLLOWED, self.newest is not None and self.newest.trouble is not None
-        moves = known.phase in ("waiting", "rolling-out") or health == HealthState.PROGRESSING
-        yield Level.MOVING, moves or paused or bool(known.attempt or known.pin or known.orphans or known.former) or self.is_behind
-        yield Level.WELL, True
-
-    @property
-    def _differs(self) -> bool:
-        """Whether the cluster isn't as git says: it has drifted, or the newest commit failed and was rolled back."""
-        pin = self.state.pin if self.state else None
-        return bool(self.summary.drifted) or (pin is not None and pin.automatic)
-
-    @property
-    def _waits(self) -> bool:
-        known = self.summary
-        return self.is_behind or bool(known.next_try or known.attempt or known.asked or known.drift_due)
-
-
-# --- all of them
 @dataclass(frozen=True, slots=True)
 class _Cluster:
     """What one look at a cluster found. `states`: None: they can't be listed, so each is read by name. `uid`: or why it is hidden."""

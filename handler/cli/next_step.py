@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from handler.app.overview import NewestCommit, TargetRow
+from handler.app.target_row import NewestCommit, TargetRow
 from handler.app.times import ago, span, until
 from handler.cli import follow_up_commands
 from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags

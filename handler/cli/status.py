@@ -9,8 +9,9 @@ from typing import NoReturn
 
 import click
 
-from handler.app.overview import NOT_KNOWN, TROUBLE, Overview, TargetRow
+from handler.app.overview import Overview
 from handler.app.retired import RetiredTarget
+from handler.app.target_row import NOT_KNOWN, TROUBLE, TargetRow
 from handler.cli import logs, status_table, target_page
 from handler.cli.filenames import from_files
 from handler.cli.follow_up_commands import GivenFlags

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from handler.app.cluster_looks import problem
-from handler.app.overview import EXPLAINED, NOT_KNOWN, TROUBLE, Level, TargetRow, cluster_subject
+from handler.app.overview import EXPLAINED, cluster_subject
 from handler.app.retired import RetiredTarget
+from handler.app.target_row import NOT_KNOWN, TROUBLE, Level, TargetRow
 from handler.app.times import brief
 from handler.cli import follow_up_commands
 from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags

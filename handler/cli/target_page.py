@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from handler.app.overview import TargetRow
+from handler.app.target_row import TargetRow
 from handler.app.times import ago, span, until
 from handler.cli.follow_up_commands import GivenFlags
 from handler.cli.next_step import NextStep, complete, next_step, pinned_text, server_text

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from handler.app import log
-from handler.app.overview import TargetRow
+from handler.app.target_row import TargetRow
 from handler.app.target_status import TargetStatusReader
 from handler.cli.follow_up_commands import NOTHING_GIVEN
 from handler.cli.next_step import next_step

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from handler.app.build import Handler, Options
-from handler.app.overview import TargetRow
+from handler.app.target_row import TargetRow
 from handler.cli.follow_up_commands import NOTHING_GIVEN
 from handler.cli.target_page import show
 from handler.config.secrets import resolve_all

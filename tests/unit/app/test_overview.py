@@ -12,7 +12,8 @@ import pytest
 
 from handler import __version__
 from handler.app.connections import Connections
-from handler.app.overview import EXPLAINED, Level, Overview, TargetRow
+from handler.app.overview import EXPLAINED, Overview
+from handler.app.target_row import Level, TargetRow
 from handler.config.git_settings import Repository, SecretRef, directory_url
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, GitUnavailable

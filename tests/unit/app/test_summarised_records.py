@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from handler.app.overview import Overview, TargetRow
+from handler.app.overview import Overview
+from handler.app.target_row import TargetRow
 from handler.app.tick_survey import TickSurvey
 from handler.cli import next_step, status_table, target_page
 from handler.cli.follow_up_commands import GivenFlags

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handler.app.overview import TargetRow
+from handler.app.target_row import TargetRow
 from handler.cli.follow_up_commands import GivenFlags
 from handler.cli.next_step import complete, next_step
 from handler.config.git_settings import Repository, SecretRef

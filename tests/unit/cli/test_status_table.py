@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handler.app.overview import Level, NewestCommit, TargetRow
+from handler.app.target_row import Level, NewestCommit, TargetRow
 from handler.cli.follow_up_commands import GivenFlags, reaching
 from handler.cli.next_step import next_step, server_text
 from handler.cli.status_table import HEADS, cells, facts, hints, table

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from handler.app.overview import TargetRow
+from handler.app.target_row import TargetRow
 from handler.cli.follow_up_commands import NOTHING_GIVEN
 from handler.cli.target_page import _phase, _rows, _status_rows, run_text
 from handler.config.git_settings import Repository
