@@ -49,7 +49,7 @@ from handler.render.sandbox import Sandbox
 from handler.render.sops.decryptor import Decryptor
 from handler.render.target_render import render_target
 from handler.state.configmap import state_name
-from handler.state.record import Pin
+from handler.state.record import Pin, State
 
 if TYPE_CHECKING:
     from handler.rollout.interfaces import CheckType
@@ -251,6 +251,11 @@ class Handler(Connections):
             promoters=promoters_of(self, target),
         )
 
+    def _head_for(self, target: Target, known: State, since: float) -> str:
+        if target.revision.promoted:
+            return promoters_of(self, target).choose(known, self.now(), since).commit
+        return self.head(target, since).commit
+
     def _is_held_by(self, name: str, pin: Pin, head: str) -> bool:
         return self.dependencies(name).preparer.is_held_by(pin, head)
 
@@ -260,6 +265,6 @@ class Handler(Connections):
             target,
             self.digest(target),
             shares_repository(target, dependant),
-            lambda since: self.source(target).head(target.revision, since).commit,
+            partial(self._head_for, target),
             partial(self._is_held_by, name),
         )

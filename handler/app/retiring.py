@@ -1,21 +1,24 @@
 """The end of a target by its record alone: on which cluster that is, and what ends it there.
 
-Law: the record says where its objects are, nothing else does; what may be deleted is judged as of a target that may use all of that.
+Law: the record says where its objects are, nothing else does; what may be deleted is judged as of a target that may use all of that. What a
+configured target declares by now, or may declare, isn't deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from handler.app.build import Handler
 from handler.app.connections import Connections, RecordPlace
 from handler.config.git_settings import Repository, directory_url
 from handler.config.settings import Cluster, Prune, Target
 from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
 from handler.model.errors import AnnealError
-from handler.model.names import applyset_id
+from handler.model.names import Identity, applyset_id
+from handler.plan.handover import may_declare
 from handler.state.configmap import state_name
 from handler.state.former import RecordName
 from handler.state.record import State
@@ -38,7 +41,7 @@ def places_of(ways: Connections, name: str, *, given: bool) -> tuple[list[Target
     return found, unread
 
 
-def retire_of(ways: Connections, target: Target, *, prune: bool, kinds: Sequence[str] = (), namespace: str = "") -> Retire:
+def retire_of(ways: Handler, target: Target, *, prune: bool, kinds: Sequence[str] = (), namespace: str = "") -> Retire:
     """Return what retires a target. `kinds`: guarded ones that go, too; `namespace`: only what is there."""
     settings = ways.settings
     return Retire(
@@ -52,7 +55,44 @@ def retire_of(ways: Connections, target: Target, *, prune: bool, kinds: Sequence
         settings.lease_duration,
         prune,
         namespace,
+        partial(_claims, ways, target),
     )
+
+
+def _claims(ways: Handler, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
+    """Return which objects configured targets of this cluster declare at their heads, or may declare and can't be rendered."""
+    found: dict[Identity, str] = {}
+    for other in ways.settings.targets:
+        mine = [each for each in identities if each not in found and may_declare(other, each)]
+        if not mine or other.name == retiring.name or not _is_here(ways, other, retiring):
+            continue
+        try:
+            declared = set(_declared(ways, other, retiring))
+            found |= {each: f"target {other.name} declares it" for each in mine if each in declared}
+        except AnnealError as error:
+            first = error.problems[0] if error.problems else error
+            found |= dict.fromkeys(mine, f"target {other.name} may declare it, and that can't be seen: {first}")
+    return found
+
+
+def _is_here(ways: Handler, other: Target, retiring: Target) -> bool:
+    """Whether a target is on the cluster of another one, or may be: where it can't be asked."""
+    if other.cluster == retiring.cluster:
+        return True
+    try:
+        return ways.cluster_uid(other) == ways.cluster_uid(retiring)
+    except AnnealError:
+        return True
+
+
+def _declared(ways: Handler, other: Target, retiring: Target) -> Iterator[Identity]:
+    """Yield what a target declares at its head, and what it has recorded. Raises AnnealError."""
+    preparer = ways.preparer(other, ways.discovery(retiring))
+    prepared = preparer.prepare(preparer.head().commit)
+    yield from (item.identity for stage in prepared.stages for item in stage)
+    yield from prepared.planned_hooks.items
+    state = ways.brief_store(other).read().state
+    yield from state.declared if state else ()
 
 
 def _has_taken(ways: Connections, target: Target, former: RecordName) -> bool:

@@ -47,8 +47,10 @@ def retire(
     session.settings = settings
     configured = settings.target(target) if before.state_namespace == settings.state_namespace else None  # else another record is meant
     _refuse_configured(settings, configured, target, namespace, prune=prune)
-    ways = session.ways(git=False)
-    asked = retire_of(ways, _place(ways.settings, session, target, configured), prune=prune, kinds=kinds, namespace=namespace)
+    if prune and settings.targets:  # what they declare by now isn't deleted
+        session.beside = settings.targets
+        session.sandbox.start()
+    asked = retire_of(session.handler, _place(settings, session, target, configured), prune=prune, kinds=kinds, namespace=namespace)
     with session.output.working(f"looking at what {target} has"):
         shown = asked.look()
     if not _agreed(session, target, shown, asked, kinds, yes=yes):

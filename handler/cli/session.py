@@ -70,6 +70,7 @@ class Session:
         self.wrote: Callable[[Sequence[Change]], None] = lambda _: None
         self.agrees: Callable[[Plan], bool] | None = None
         self._chosen: tuple[Target, ...] = ()
+        self.beside: tuple[Target, ...] = ()
         output.complete = self._complete
         self._sandbox: Sandbox | None = None
 
@@ -167,7 +168,7 @@ class Session:
     def secrets(self) -> Secrets:
         """The chosen targets' credentials; from now on nothing that is printed shows them. Raises SecretUnavailable.
 
-        Of the targets that they depend on what there is: without them a run says that it can't see whether those are ready.
+        Of those that they depend on, and of others that a command looks at (`beside`), what there is: what lacks them can't be seen.
         """
         from handler.app.external_services import fetcher
         from handler.config.secrets import RUNS, resolve_all, resolve_known
@@ -175,8 +176,8 @@ class Session:
         chosen, fetch = replace(self.settings, targets=self._chosen), fetcher(self.environ)
         needs = RUNS - {"decryption"} if self.placeholders else RUNS
         secrets = resolve_all(chosen, self.environ, needs=needs, fetch=fetch)
-        if awaited := self.settings.awaited(self._chosen):
-            secrets, _ = resolve_known(replace(chosen, targets=(*self._chosen, *awaited)), self.environ, needs=needs, fetch=fetch)
+        if beside := (*self.settings.awaited(self._chosen), *self.beside):
+            secrets, _ = resolve_known(replace(chosen, targets=(*self._chosen, *beside)), self.environ, needs=needs, fetch=fetch)
         self.output.mask = secrets.mask
         return secrets
 

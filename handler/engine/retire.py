@@ -1,6 +1,6 @@
 """A target that isn't configured any more ends: what it has is deleted, or let go, and its record goes last. By that record alone.
 
-    look         the members by their marks, each judged by the rules of prune; what those keep is let go
+    look         the members by their marks, each judged by the rules of prune; what those keep, or a target declares, is let go
     Lease        a run of it that lives holds it: busy
     delete       in the order of prune, under uid and resourceVersion, each stage gone before the next; only what was shown
     let go       our marks, and our entry of managedFields, by one patch each
@@ -12,7 +12,7 @@ Law: killed anywhere, the same again goes on. A record that says that another ha
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -63,7 +63,8 @@ class Retired:
 class Retire:
     """One target's end. `make`: makes the planner that sees where the record says; `namespace`: only what is there, empty: all of it.
 
-    `has_taken`: whether it has begun to take a record over: until then nothing carries its marks; `wrote`: called with what was written.
+    `has_taken`: whether it has begun to take a record over: until then nothing carries its marks; `claims`: returns which objects configured
+    targets declare, or may declare, each with the reason to keep it; `wrote`: called with what was written.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Retire:
     lease_duration: float
     prune: bool
     namespace: str = ""
+    claims: Callable[[Collection[Identity]], Mapping[Identity, str]] = lambda _: {}
     wrote: Callable[[Sequence[Change]], None] = lambda _: None
     _planner: Planner | None = None
     _done: list[Change] = field(default_factory=list)
@@ -143,9 +145,11 @@ class Retire:
         self._planner = self._planner or self.make(state)
         planned = self._planner.plan(ask)
         concerned = [change for change in planned.plan.prunes if self.namespace in ("", change.identity.namespace)]
-        going = tuple(change for change in concerned if change.action is Action.PRUNE)
+        claims = self.claims([change.identity for change in concerned if change.action is Action.PRUNE])
+        kept = [replace(c, action=Action.SKIP, reason=claims[c.identity]) if c.identity in claims else c for c in concerned]
+        going = tuple(change for change in kept if change.action is Action.PRUNE)
         bodies = planned.bodies
-        staying = tuple(let_go(c.identity, bodies[c.identity], c.reason) for c in concerned if c.action is not Action.PRUNE)
+        staying = tuple(let_go(c.identity, bodies[c.identity], c.reason) for c in kept if c.action is not Action.PRUNE)
         return Retirement(state, planned, going, staying, planned.plan.live_members)
 
     @property

@@ -25,6 +25,7 @@ from tests.e2e.documents import Document, claim, config_map, deployment, namespa
 from tests.e2e.killed_runs import Wire, is_recorded, outlive
 from tests.e2e.one_target import STATES, Shop, told
 from tests.e2e.serve_process import until
+from tests.e2e.two_targets import Pair
 from tests.rooms.cluster.faulty_proxy import Handler
 
 ROOT = Path(__file__).parents[2]
@@ -268,3 +269,48 @@ def test_a_run_of_an_older_configuration_after_it_is_a_first_run(shop: Shop) -> 
     result = shop.run()
     assert result.outcome is Outcome.APPLIED, told(result)
     assert all(map(shop.live, documents))
+
+
+def retired_beside(pair: Pair, directory: Path, space: str = "") -> Result:
+    """Retire a with a configuration that has b alone, which may use `space`."""
+    config = configuration(pair.b, directory, pair.b.name, namespaces=[space or pair.space])
+    return retire(pair.a, "--prune", "-y", config=config)
+
+
+def test_what_a_configured_target_declares_by_now_is_let_go_for_it(pair: Pair, tmp_path: Path) -> None:
+    """What git moved from a to b, which hasn't run since: the person retires a first."""
+    moves, leaves = config_map(pair.space, "moves"), config_map(pair.space, "leaves")
+    pair.push((moves, leaves))
+    pair.a.applied()
+    before = pair.a.versions([moves])
+    pair.push((), (moves,))
+    done = retired_beside(pair, tmp_path)
+    assert done.exit_code == 0, said(done)
+    assert f"target {pair.b.name} declares it" in done.output
+    assert pair.a.live(leaves) is None
+    assert PART_OF not in (pair.a.live(moves) or {})["metadata"].get("labels", {})
+    pair.b.applied()
+    assert {name: uid for name, (uid, _) in pair.a.versions([moves]).items()} == {name: uid for name, (uid, _) in before.items()}
+    assert (pair.b.live(moves) or {})["metadata"]["annotations"][IDENTITY].startswith(f"{pair.b.name}:")
+
+
+def test_what_a_configured_target_may_declare_is_let_go_while_that_cant_be_seen(pair: Pair, tmp_path: Path) -> None:
+    leaves = config_map(pair.space, "leaves")
+    pair.push((leaves,))
+    pair.a.applied()
+    pair.work.write("b/broken.yaml", "a: [1")
+    pair.work.commit("A mistake")
+    pair.work.push()
+    done = retired_beside(pair, tmp_path)
+    assert done.exit_code == 0, said(done)
+    assert f"target {pair.b.name} may declare it, and that can't be seen" in done.output
+    assert pair.a.live(leaves) is not None
+
+
+def test_a_target_that_may_not_use_the_namespace_claims_nothing(pair: Pair, tmp_path: Path) -> None:
+    leaves = config_map(pair.space, "leaves")
+    pair.push((leaves,))
+    pair.a.applied()
+    done = retired_beside(pair, tmp_path, f"{pair.space}-other")
+    assert done.exit_code == 0, said(done)
+    assert pair.a.live(leaves) is None

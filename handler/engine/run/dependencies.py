@@ -20,7 +20,7 @@ from handler.model.run_event import Announce, unheard
 from handler.plan.gap import FieldGaps
 from handler.rollout.interfaces import ActionRow, Query, no_metrics
 from handler.state.lease import LeaseLock
-from handler.state.record import Pin
+from handler.state.record import Pin, State
 from handler.state.store import StateStore
 
 
@@ -28,14 +28,14 @@ from handler.state.store import StateStore
 class AwaitedTarget:
     """A target that another one depends on. `settings`: the digest of its settings; `shares_repository`: with the dependant.
 
-    `head`: what its revision names, by an answer of monotonic second so or later; `is_held_by`: whether a head leaves its pin as it is.
-    Both raise AnnealError.
+    `head`: the commit that its revision names, or that others have proven for its record, by an answer of monotonic second so or later;
+    `is_held_by`: whether a head leaves its pin as it is. Both raise AnnealError.
     """
 
     target: Target
     settings: str
     shares_repository: bool
-    head: Callable[[float], str]
+    head: Callable[[State, float], str]
     is_held_by: Callable[[Pin, str], bool]
 
 

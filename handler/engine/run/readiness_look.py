@@ -20,7 +20,7 @@ def obstacle(deps: Dependencies, awaited: AwaitedTarget, head: str, since: float
         if (found := readiness.at_rest(target, record)) or record.state is None:
             return found
         together = awaited.shares_repository and target.revision == deps.target.revision
-        named = head if together else awaited.head(since)
+        named = head if together else awaited.head(record.state, since)
         pinned = record.state.pin is not None and awaited.is_held_by(record.state.pin, named)
     except AnnealError as error:
         seen = str(error).partition("\n")[0]
