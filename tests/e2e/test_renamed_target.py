@@ -292,6 +292,21 @@ def test_a_takeover_killed_after_any_write_is_finished_by_the_next_run(shop: Sho
     assert number > 6
 
 
+def test_where_the_old_record_is_lost_its_objects_are_found_by_their_marks(shop: Shop) -> None:
+    gone, documents = config_map(shop.name, "gone"), whole(shop)
+    shop.push(gone, *documents)
+    shop.applied()
+    shop.kubectl.run("delete", "configmap", state_name(shop.name), "-n", STATES)
+    renamed = Renamed.of(shop)
+    before = renamed.uids(gone, *documents)
+    renamed.new.push(*documents)
+    renamed.new.applied()
+    renamed.assert_taken_over(gone, *documents)  # a recovery prunes nothing
+    assert renamed.uids(gone, *documents) == before
+    renamed.new.applied("tick")
+    assert (shop.live(gone), renamed.uids(*documents)) == (None, before[1:])
+
+
 def test_hooks_get_the_new_marks_and_do_not_run_again(open_shop: Callable[..., Shop]) -> None:
     shop = open_shop(wait=Wait())
     shop.create_namespace()
