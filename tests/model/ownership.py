@@ -9,17 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from handler import __version__
+from handler.app.retiring import places_of, retire_of
 from handler.model.event import Job
 from handler.model.names import PART_OF, Identity, applyset_id
 from handler.plan.inventory import Membership, TargetMarks, is_member
 from handler.state.configmap import decode, state_name
 from handler.state.record import State
 from tests.fakes.apiserver.store import Body, Write
-from tests.model.conductor import Conductor
+from tests.model.conductor import MOST, Conductor
 from tests.model.fleet import HOMES, SPACES, STRANGERS, Fleet
-from tests.model.taking_turns import here
+from tests.model.taking_turns import Task, here
 from tests.model.targets import fits
-from tests.model.worker_process import Process
+from tests.model.worker_process import Order, Process
 
 TOOLING = f"anneal/v{__version__}"
 
@@ -44,7 +45,7 @@ class Ownership(Conductor):
             body = thing.body(1)
             body["metadata"] |= marks
             self.make(body)
-        self.strangers = {thing.identity: self.server.store.get(thing.identity).body for thing in STRANGERS}
+        self.strangers = {identity: stored.body for identity, stored in self.server.store.all() if identity.name == "stranger"}
         self.server.store.wrote = self.wrote
         self.push()
         self.workers = [self.started(), self.started()]
@@ -85,25 +86,28 @@ class Ownership(Conductor):
         return bool(self._declares(identity))
 
     # --- people
-    def let_go(self, name: str, requests: int, how: Order | None) -> None:
+    def let_go(self, name: str, requests: int = MOST, how: Order | None = None) -> None:
         """Retire a target by a command that dies after so many requests; without `how` it goes on to its end."""
-        person = Process("person", server=self.server, host=self.host, settings=self.fleet.settings())
+        self.names += 1
+        person = Process(f"p{self.names}", server=self.server, host=self.host, settings=self.fleet.settings())
+        person.main = task = Task(person, lambda: self._retire(person, name))
         self.workers.append(person)
-        person.main = Task(person, lambda: self._retire(person, name))
-        for _ in range(MOST if how is None else requests):
-            if person.dead or person.main.ended or not self.step(person):
+        for _ in range(requests):
+            if task.ended or not self.step(person):
                 break
-        if how and not person.main.ended:
-            person.main.resume(how)
+        assert how or task.ended, "a command doesn't come to its end"
+        if not task.ended and task.meets is not None:
+            task.resume(how)
         person.kill()
-        self.workers.remove(person)
+        if person in self.workers:
+            self.workers.remove(person)
         self.check()
 
     def _retire(self, person: Process, name: str) -> None:
-        place = RecordPlace(self.fleet.home, name, "default")
-        target = replace(person.settings.targets[0], name=name)
-        asked = retire_of(person.handler, target, prune=self.fleet.letting[name])
-        asked.carry_out(asked.look(), person.stop)
+        found, _ = places_of(person.handler, name, given=False)
+        for target in found:
+            asked = retire_of(person.handler, target, prune=self.fleet.letting[name])
+            asked.carry_out(asked.look(), person.stop)
 
     def check(self) -> None:
         """Ask the laws."""
@@ -130,6 +134,9 @@ class Ownership(Conductor):
             if path in self.fleet.names and not self.has_settled(path):
                 self.fleet.former[path] = old  # where the line was taken away too early, the refusal names it
         for _ in range(2):
+            self.advance(61.0)
+            for name in self.fleet.letting:
+                self.let_go(name)
             for process in list(self.workers):
                 self.replace(process)
             for trigger in ("tick", "drift"):

@@ -162,11 +162,12 @@ class ApiServer:
         return 200, self._swapped(asked, row, identity, live, _merged(live.body, asked.body))
 
     def _reowned(self, asked: Asked, row: Served, identity: Identity, live: Stored) -> Body:
-        """Who owns what, against a resourceVersion."""
-        values = {step["path"].rpartition("/")[2]: step["value"] for step in asked.body}
+        """Who owns what, against a resourceVersion, and what is removed with that."""
+        values = {step["path"].rpartition("/")[2]: step.get("value") for step in asked.body}
         _same({"resourceVersion": values["resourceVersion"]}, live, row)
-        owners = managed_fields.read(values["managedFields"])
-        return _shown(self.store.put(identity, row, live.body, owners, dry=asked.dry), asked)
+        body = _stepped(live.body, [step for step in asked.body if step["op"] == "remove"])
+        owners = {owner: paths & managed_fields.leaves(body) for owner, paths in managed_fields.read(values["managedFields"]).items()}
+        return _shown(self.store.put(identity, row, body, owners, dry=asked.dry), asked)
 
     def _apply(self, asked: Asked, row: Served, identity: Identity) -> tuple[int, Body]:
         live, metadata = self.store.get(identity), asked.body["metadata"]
@@ -252,11 +253,13 @@ def _merged(live: Any, patch: Any) -> Any:
 
 
 def _stepped(live: Body, steps: list[dict[str, Any]]) -> Body:
-    """Make a JSON patch (RFC 6902) of whole fields: of the object, and of its metadata."""
+    """Make a JSON patch (RFC 6902) of fields."""
     made: Body = copied(live)
     for step in steps:
-        *above, key = step["path"].removeprefix("/").split("/")
-        holder = made["metadata"] if above == ["metadata"] else made
+        *above, key = (part.replace("~1", "/").replace("~0", "~") for part in step["path"].removeprefix("/").split("/"))
+        holder = made
+        for part in above:
+            holder = holder[part]
         if step["op"] == "remove":
             del holder[key]
         else:
