@@ -72,7 +72,8 @@ def anchor(path: str) -> Thing:
 class Fleet:
     """`names`: of the targets, by path; `former`: their `renamedFrom`, while the line stands. `home`: of records; `homes`: where they were.
 
-    `spaces`: the whitelists, by path. `places`: which path declares a thing, in which variant. `gone`: what left git for good. `letting`:
+    `spaces`: the whitelists, by path. `places`: which path declares a thing, in which variant. `gone`: what left git for good;
+    `freed`: what of that a retired target may have let go of. `letting`:
     retired names whose objects go (True) or are let go. `last`: what each target was called before.
     """
 
@@ -83,6 +84,7 @@ class Fleet:
     spaces: dict[str, tuple[str, ...]] = field(default_factory=lambda: dict.fromkeys(PATHS, SPACES))
     places: dict[Thing, tuple[str, int]] = field(default_factory=dict)
     gone: set[Thing] = field(default_factory=set)
+    freed: set[Thing] = field(default_factory=set)
     letting: dict[str, bool] = field(default_factory=dict)
     last: dict[str, str] = field(default_factory=dict)
     made: int = 0
@@ -134,6 +136,7 @@ class Fleet:
             else:
                 self.drop(thing)
         self.gone.add(anchor(path))
+        self.freed |= self.gone if heir else set()
         self.letting[self.names.pop(path)] = not heir
         self.former.pop(path, None)
 
