@@ -63,8 +63,8 @@ class Retired:
 class Retire:
     """One target's end. `make`: makes the planner that sees where the record says; `namespace`: only what is there, empty: all of it.
 
-    `has_taken`: whether it has begun to take a record over: until then nothing carries its marks; `claims`: returns which objects configured
-    targets declare, or may declare, each with the reason to keep it; `wrote`: called with what was written.
+    `has_taken`: whether it has begun to take a record over: until then nothing carries its marks; `claims`: returns which objects
+    configured targets declare, or may declare, each with the reason to keep it; `wrote`: called with what was written.
     """
 
     name: str

@@ -60,7 +60,7 @@ MOVING = tuple(
 FOLLOWING = (Thing("ConfigMap", "one", "follows"), Thing("Role", "two", "follows"))
 THINGS = (*MOVING, *FOLLOWING)
 STRANGERS = (Thing("ConfigMap", "one", "stranger"), Thing("Role", "two", "stranger"))
-"""Nobody declares them; one looks like what a person makes, one like what an operator copies."""
+"""No target declares them; one looks like what a person makes, one like what an operator copies."""
 
 
 def anchor(path: str) -> Thing:
