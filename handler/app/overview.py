@@ -184,7 +184,8 @@ class Overview:
             self._rows[target.name] = unread if isinstance(found, AnnealError) else self._row(target, found)
         if not isinstance(found, AnnealError):
             cluster = group[0].cluster
-            self._uids[cluster], self._retired[cluster] = found.uid, retired(found.states or {}, self._settings, cluster.name)
+            uid = found.uid if isinstance(found.uid, str) else ""
+            self._uids[cluster], self._retired[cluster] = found.uid, retired(found.states or {}, self._settings, cluster.name, uid)
             for target in [each for each in group if self._asks and each.revision.promoted and found.states is not None]:
                 look = partial(self._promoted, target, self._rows[target.name].summary, str(found.uid))
                 self._ask(("promotion", target.cluster, target.name), _AT_ONCE, look, partial(self._saw_head, [target]))

@@ -47,10 +47,13 @@ class TargetRecords:
     def elsewhere(self, state: State) -> Sequence[RecordName]:
         """Return the records that this target has in other namespaces, or has by now under a name that isn't configured.
 
-        `state`: its blank one; those of other repositories don't count. Raises AnnealError.
+        `state`: its blank one; those of other repositories don't count, and a directory's is where the command line says. Raises
+        AnnealError.
         """
+        if self._target.repository.is_directory:
+            return ()
         name, ours = self._target.name, f"{INSTALLATION}={self._ways.settings.installation}"
-        homes = {home_of(self._target.repository.url, state.installation, state.cluster_uid, each + 1) for each in range(FORMAT)}
+        homes = self._homes(state.cluster_uid)
         moved = (each for each in self._parents(f"{TARGET}={name},{ours}") if each.namespace != self.namespace)
         renamed = (each for each in self._parents(f"{RENAMED_FROM}={name},{ours}") if self._ways.settings.target(each.target) is None)
         return [RecordName(each.target, each.namespace) for each in (*moved, *renamed) if each.home in homes]
@@ -60,8 +63,14 @@ class TargetRecords:
         found = next(self._parents(f"{ID}={applyset}"), None)
         if found is None:
             return None
-        ours, elsewhere = found.installation == self._ways.settings.installation, found.namespace != self.namespace
-        return FoundRecord(found.target, found.namespace, found.installation, ours, elsewhere)
+        installation = "" if found.installation == self._ways.settings.installation else found.installation
+        ours = not installation and found.home in self._homes(self._ways.cluster_uid(self._target))
+        return FoundRecord(found.target, found.namespace, installation, ours, found.namespace != self.namespace)
+
+    def _homes(self, cluster_uid: str) -> set[str]:
+        """Return the digests of where records of the target's repository belong, in every format."""
+        url, installation = self._target.repository.url, self._ways.settings.installation
+        return {home_of(url, installation, cluster_uid, each + 1) for each in range(FORMAT)}
 
     def _parents(self, selector: str) -> Iterator[_Parent]:
         """Yield the records with these labels: in all namespaces, or where that isn't allowed in the target's own."""

@@ -56,6 +56,7 @@ def retire_of(ways: Handler, target: Target, *, prune: bool, kinds: Sequence[str
         prune,
         namespace,
         partial(_claims, ways, target),
+        partial(_server, ways, target),
     )
 
 
@@ -93,6 +94,12 @@ def _declared(ways: Handler, other: Target, retiring: Target) -> Iterator[Identi
     yield from prepared.planned_hooks.items
     state = ways.brief_store(other).read().state
     yield from state.declared if state else ()
+
+
+def _server(ways: Handler, target: Target) -> str:
+    """Return the running server that looks after a target; empty: none does, as far as can be read."""
+    found = ways.pulse(target).server(target.name)
+    return found.name if found else ""
 
 
 def _has_taken(ways: Connections, target: Target, former: RecordName) -> bool:

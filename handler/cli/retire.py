@@ -24,6 +24,7 @@ from handler.engine.run.errors import RequestRefused
 from handler.model.names import STATE_NAMESPACE
 from handler.model.numbers import many
 from handler.model.plan import Change
+from handler.model.target_matching import repository_key
 from handler.plan.admission import allows
 
 
@@ -35,6 +36,7 @@ def retire(
     namespace: str,
     kinds: tuple[str, ...],
     state_namespace: str,
+    repository: str,
     installation: str,
     yes: bool,
 ) -> int:
@@ -53,6 +55,8 @@ def retire(
     asked = retire_of(session.handler, _place(settings, session, target, configured), prune=prune, kinds=kinds, namespace=namespace)
     with session.output.working(f"looking at what {target} has"):
         shown = asked.look()
+    if configured is None:
+        _refuse_strangers(session, target, asked, shown, kinds, repository)
     if not _agreed(session, target, shown, asked, kinds, yes=yes):
         session.output.line("nothing was changed", "warn")
         return reports.FAILED
@@ -84,6 +88,19 @@ def _refuse_configured(settings: Settings, configured: Target | None, name: str,
         seen = f"has objects in namespace {namespace}, which target {others[0]} may use and may declare by now"
         fix = f"let `anneal apply {others[0]}` take over what it declares, then pass --keep for the rest"
         raise RequestRefused.of(f"target {name}", seen, fix=fix)
+
+
+def _refuse_strangers(session: Session, name: str, asked: Retire, shown: Retirement, kinds: Sequence[str], repository: str) -> None:
+    """Refuse what another configuration may run: a server does, or no target of this one is of its repository."""
+    found, subject = shown.state.repository, f"target {name}"
+    if server := asked.server():
+        seen = f"the server {server} looks after it: a configuration has it still"
+        raise RequestRefused.of(subject, seen, fix="take it out of that, and let the server read that")
+    known = {repository_key(url) for each in session.configured for url in (each.repository.url, *each.repository.aliases)}
+    if known and found and repository_key(found) not in {*known, repository_key(repository)}:
+        seen = f"is of {found}, which no configured target has: another configuration may run it"
+        again = f"{_typed(session, name, asked, kinds).removesuffix(' -y')} --repository {found}"
+        raise RequestRefused.of(subject, seen, fix=f"only if none does: {session.output.complete(again)}")
 
 
 def _place(settings: Settings, session: Session, name: str, configured: Target | None) -> Target:

@@ -161,6 +161,8 @@ def retired_lines(gone: Sequence[RetiredTarget], given: GivenFlags) -> Iterator[
     """Yield the targets that aren't configured any more, each with the command that ends it."""
     for each in gone:
         way = f"target {each.taken_by} takes over" if each.taken_by else "what it has stays; to delete that (--keep lets go of it):"
+        if each.stranger and not each.taken_by:
+            way = "retired, or another configuration's: no target here is known to be of its repository, which is:"
         yield f"retired: {each}: {way}", "warn"
         yield f"    {given.complete(each.next, Cluster())}", "head"
 

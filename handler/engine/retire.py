@@ -64,7 +64,8 @@ class Retire:
     """One target's end. `make`: makes the planner that sees where the record says; `namespace`: only what is there, empty: all of it.
 
     `has_taken`: whether it has begun to take a record over: until then nothing carries its marks; `claims`: returns which objects
-    configured targets declare, or may declare, each with the reason to keep it; `wrote`: called with what was written.
+    configured targets declare, or may declare, each with the reason to keep it; `server`: returns
+    the running server that looks after it; `wrote`: called with what was written.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Retire:
     prune: bool
     namespace: str = ""
     claims: Callable[[Collection[Identity]], Mapping[Identity, str]] = lambda _: {}
+    server: Callable[[], str] = str
     wrote: Callable[[Sequence[Change]], None] = lambda _: None
     _planner: Planner | None = None
     _done: list[Change] = field(default_factory=list)

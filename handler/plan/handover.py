@@ -53,7 +53,10 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class FoundRecord:
-    """The record of a target that isn't configured. `ours`: of this installation; `elsewhere`: in another namespace than ours are in."""
+    """The record of a target that isn't configured. `installation`: another one that writes it; empty: this one does.
+
+    `ours`: it is of the taker's repository, too; `elsewhere`: in another namespace than ours are in.
+    """
 
     target: str
     namespace: str
@@ -144,7 +147,8 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, record: FoundRec
         gone = f"if it is gone, {_retire(owner, record, '--keep')} lets go of what it had, {_retire(owner, record, '--prune')} deletes that"
         return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}")
     if record:
-        seen = f"belongs to target {owner} of installation {record.installation}, whose record is {record}"
+        place = f"installation {record.installation}" if record.installation else "another repository"
+        seen = f"belongs to target {owner} of {place}, whose record is {record}"
         steps = ", ".join((f"{pause} and {take_out} there", label, annotate, f"`anneal apply {taker}`", f"{resume} there"))
         return Problem(str(identity), seen, item.manifest.place, f"to move it without deleting it, in this order: {steps}")
     renamed = f"if it was renamed, call it {owner} again"

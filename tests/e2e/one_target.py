@@ -141,8 +141,8 @@ class Shop:
         return state
 
     def recorded(self) -> State:
-        """Return the record as runs leave it: without health, which follows what lives."""
-        return replace(self.state(), health=TargetHealth())
+        """Return the record as runs leave it: without health and soaks, which follow what lives."""
+        return replace(self.state(), health=TargetHealth(), soaks=())
 
     def labelled(self) -> dict[str, Document]:
         """Return every live object with our label, by its identity."""

@@ -13,7 +13,7 @@ from handler.model.names import PART_OF, applyset_id
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment, service
-from tests.e2e.one_target import Shop, told, way_out
+from tests.e2e.one_target import STATES, Shop, told, way_out
 
 PARENT = "configmap/tools"
 
@@ -107,7 +107,8 @@ def test_another_repositorys_target_gives_up_what_adopt_names_by_its_id_and_figh
     taker.push(*documents(owner))
     refused = taker.run()
     (refusal,) = refused.problems
-    assert refusal.message == f"belongs to target {owner.target.name}, which this configuration doesn't know", told(refused)
+    record = f"ConfigMap/{STATES}/anneal-{owner.target.name}"
+    assert refusal.message == f"belongs to target {owner.target.name} of another repository, whose record is {record}", told(refused)
     assert f"adopt: [{owner.applyset}]" in refusal.fix
 
     taker.configure(adopt=(ApplySetId(owner.applyset),))

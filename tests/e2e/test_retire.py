@@ -314,3 +314,18 @@ def test_a_target_that_may_not_use_the_namespace_claims_nothing(pair: Pair, tmp_
     done = retired_beside(pair, tmp_path, f"{pair.space}-other")
     assert done.exit_code == 0, said(done)
     assert pair.a.live(leaves) is None
+
+
+def test_a_target_of_a_repository_that_no_configured_target_has_is_named_first(pair: Pair, tmp_path: Path) -> None:
+    """Two configurations may share an installation's name and the namespace of records."""
+    leaves = config_map(pair.space, "leaves")
+    pair.push((leaves,))
+    pair.a.applied()
+    other = configuration(pair.b, tmp_path, pair.b.name, repository={"url": "https://git.example.com/acme/other.git"})
+    done = retire(pair.a, "--prune", "-y", config=other)
+    assert done.exit_code == 1, said(done)
+    assert "which no configured target has: another configuration may run it" in " ".join(done.output.split())
+    assert pair.a.live(leaves) is not None
+    done = retire(pair.a, "--keep", "-y", "--repository", pair.a.target.repository.url, config=other)
+    assert done.exit_code == 0, said(done)
+    assert PART_OF not in (pair.a.live(leaves) or {})["metadata"].get("labels", {})

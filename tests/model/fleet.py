@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.config.git_settings import Repository, Revision
+from handler.config.git_settings import Promoted, Repository, Revision
 from handler.config.settings import Prune, Settings, Target
 from handler.model.names import Identity, identity_of
 
@@ -149,12 +149,17 @@ class Fleet:
             lease_duration=15.0,
         )
 
+    def _revision(self, path: str) -> Revision:
+        """Return what a target follows: the follower what the first one has proven, as long as there is that."""
+        first = self.names.get(PATHS[0]) if path == FOLLOWER else None
+        return Revision(branch="main", promoted=Promoted((first,), SOAK) if first else None)
+
     def _target(self, path: str) -> Target:
         return Target(
             self.names[path],
             REPOSITORY,
             self.spaces[path],
-            revision=Revision(branch="main"),
+            revision=self._revision(path),
             path=path,
             renamed_from=self.former.get(path, ""),
             prune=Prune(),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from handler.model.event import Job
-from tests.model.fleet import MOVING, PATHS, THINGS, Thing
+from tests.model.fleet import FOLLOWER, MOVING, PATHS, THINGS, Thing
 from tests.model.ownership import Ownership
 from tests.model.worker_process import KILL_AFTER, KILL_BEFORE, Order
 
@@ -70,7 +70,7 @@ class Fleets(RuleBasedStateMachine):
     def retire(self, path: str, heir: str, gives: bool) -> None:
         """Take a target out of the configuration; its things go to another, or out of git."""
         fleet = self.model.fleet
-        if {path, heir} <= fleet.names.keys() and path != heir and self.model.has_settled(path):
+        if {path, heir} <= fleet.names.keys() and heir not in (path, FOLLOWER) and self.model.has_settled(path):
             fleet.retire(path, heir if gives else "")
             self.model.push()
 

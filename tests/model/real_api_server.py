@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -30,11 +31,11 @@ class Mirror(Store):
 class RealServer(ApiServer):
     """The way to a real API server, with the same face."""
 
-    def __init__(self, connection: ClusterConnection) -> None:
+    def __init__(self, connection: ClusterConnection, spaces: Sequence[str] = (*NAMESPACES, STATES)) -> None:
         self.mirror = self.store = Mirror(lambda: "")
         self._connection = connection
         self._date = ""
-        self._clear()
+        self._clear(spaces)
 
     def answer(self, asked: Asked) -> tuple[int, Body]:
         status, body = self._sent(asked)
@@ -64,11 +65,11 @@ class RealServer(ApiServer):
         stored = Stored(row, body) if status == 200 else None
         self.mirror.note(Identity(place.group, row.resource.kind, place.namespace, name), stored)
 
-    def _clear(self) -> None:
+    def _clear(self, spaces: Sequence[str]) -> None:
         """Leave nothing of what was here before."""
-        leases = f"/apis/coordination.k8s.io/v1/namespaces/{STATES}/leases"
-        paths = [path_of(kind, namespace) for namespace in (*NAMESPACES, STATES) for kind in ("ConfigMap", "Secret", "Role")]
-        for path in (*paths, leases):
+        leases = [f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases" for namespace in spaces]
+        paths = [path_of(kind, namespace) for namespace in spaces for kind in ("ConfigMap", "Secret", "Role")]
+        for path in (*paths, *leases):
             self._sent(Asked("DELETE", path, {}, None, "", ""))
 
 

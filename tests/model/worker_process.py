@@ -15,8 +15,7 @@ import urllib3
 
 from handler.app.build import Handler, Options
 from handler.config.secrets import Secrets
-from handler.config.settings import Settings, Target
-from handler.engine.run.dependencies import Dependencies
+from handler.config.settings import Settings
 from handler.model.errors import GitUnavailable
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
@@ -91,16 +90,11 @@ class Process(Machine):
         self.pending = Pending()
         self.stop = TurnEvent()
         source = HostSource(self.host, self._git, TurnTime.monotonic)
-        options = Options(sources={target.name: source for target in self.settings.targets}, notes=self.notes)
+        options = Options(sources={target.name: source for target in self.settings.targets}, notes=self.notes, clock=TurnTime.time)
         self.handler = Handler(self.settings, Secrets(), InProcess(), {}, options)  # type: ignore[arg-type]  # its one method that is called
-        connection, made = FakeConnection(self.server, self._way), self.handler._dependencies
+        connection = FakeConnection(self.server, self._way)
         self.handler._connection = lambda target: connection  # type: ignore[method-assign]  # the seam
         self.handler._holder = self.name
-
-        def rooms(target: Target) -> Dependencies:
-            return replace(made(target), clock=TurnTime.time)
-
-        self.handler._dependencies = rooms  # type: ignore[method-assign]  # its clock
 
     @property
     def notes(self) -> bool:

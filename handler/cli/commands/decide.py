@@ -77,6 +77,7 @@ def retarget() -> None:
 @click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Only what it has there, and not its record.")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(_GUARDED), help="With --prune: objects of this kind go, too.")
 @click.option("--state-namespace", default="", help=f"Where its record is [the configuration's, {STATE_NAMESPACE}].")
+@click.option("--repository", default="", metavar="URL", help="Its repository, where no configured target has that.")
 @click.option("--installation", default="", help="The installation that its record is of [the configuration's, default].")
 @yes_option
 def retire() -> None:

@@ -53,3 +53,10 @@ def test_they_are_in_order_of_their_names_and_clusters() -> None:
     record = states(blank(target="store"), blank(target="bank"))
     found = in_order([*retired(record, SETTINGS, "b"), *retired(record, SETTINGS, "a")])
     assert [(each.target, each.cluster) for each in found] == [("bank", "a"), ("bank", "b"), ("store", "a"), ("store", "b")]
+
+
+def test_one_of_a_repository_that_no_configured_target_has_may_be_another_configurations() -> None:
+    record = blank(target="store", repository="https://git.example.com/acme/bank.git", commit=sha())
+    (found,) = retired(states(blank(commit=sha()), record), SETTINGS, "prod")
+    assert found.stranger
+    assert found.next == f"kubectl get configmap anneal-store -n {NAMESPACE} -o 'jsonpath={{.data.repository}}'"

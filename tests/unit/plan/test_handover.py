@@ -22,6 +22,7 @@ from handler.plan.handover import (
     marks_taken_from,
     may_declare,
     refused,
+    refused_to_namesake,
     refused_to_strangers,
     taken_from,
 )
@@ -125,7 +126,7 @@ def test_a_renamed_target_is_told_to_be_called_as_before_and_nothing_is_taken_ou
     assert "take it out" in elsewhere
 
 
-RECORD = FoundRecord("c", "anneal-system", "default", ours=True)
+RECORD = FoundRecord("c", "anneal-system", "", ours=True)
 
 
 def test_a_renamed_target_is_named_with_its_record_and_the_line_that_takes_it_over() -> None:
@@ -138,7 +139,7 @@ def test_a_renamed_target_is_named_with_its_record_and_the_line_that_takes_it_ov
 
 
 def test_another_record_of_the_same_target_is_named() -> None:
-    problem = refused_to_strangers(ITEM, "b", "b", FoundRecord("b", "gitops", "default", ours=True, elsewhere=True), known=False)
+    problem = refused_to_strangers(ITEM, "b", "b", FoundRecord("b", "gitops", "", ours=True, elsewhere=True), known=False)
     assert problem.message == "belongs to another record of this target, ConfigMap/gitops/anneal-b"
     assert "stateNamespaceFrom: gitops" in problem.fix
     assert "`anneal retire b --keep --state-namespace gitops`" in problem.fix
@@ -149,6 +150,18 @@ def test_another_installation_is_named_with_its_record() -> None:
     assert problem.message == "belongs to target c of installation second, whose record is ConfigMap/theirs/anneal-c"
     assert problem.fix.index("anneal suspend c") < problem.fix.index("kubectl label") < problem.fix.index("anneal resume c")
     assert "retire" not in problem.fix
+
+
+def test_another_repositorys_target_is_named_with_its_record_too() -> None:
+    problem = refused_to_strangers(ITEM, "c", "b", FoundRecord("c", "anneal-system", ""), known=False)
+    assert problem.message == "belongs to target c of another repository, whose record is ConfigMap/anneal-system/anneal-c"
+    assert "retire" not in problem.fix
+
+
+def test_a_namesake_whose_record_isnt_seen_is_another_installations() -> None:
+    problem = refused_to_namesake(ITEM, "b")
+    assert problem.message.startswith("carries the name of target b, and another ApplySet's label")
+    assert problem.fix == "if another installation has it, call one of the two targets otherwise"
 
 
 def test_a_hand_over_without_changes_is_an_update() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handler.model.errors import Problem
-from handler.plan.missing_settings import UNOWNED, MissingSetting, joined, lacking
+from handler.plan.missing_settings import UNOWNED, MissingSetting, adopting, joined, lacking
 
 
 def of(name: str, message: str, *more: str, target: str = "shop", **settings: tuple[str, ...]) -> MissingSetting:
@@ -52,3 +52,12 @@ def test_missing_settings_have_one_block_a_target() -> None:
 def test_joined_missing_settings_stay_joined() -> None:
     once = joined([of(name, "outside", namespaces=("shop", name)) for name in "abc"])
     assert joined(once) == once
+
+
+def test_a_refusal_that_has_a_way_out_gets_adopt_as_a_second_one() -> None:
+    first = Problem("ConfigMap/shop/a", "belongs to target bank", "a.yaml:1", "retire it")
+    found = adopting(first, "shop", ("flux",))
+    assert found.fix == "retire it; or take it over as it is: add to target shop: adopt: [flux]"
+    assert told(found, of("b", "belongs to Helm web", adopt=("helm",)))[-1] == (
+        "target shop: 2 objects need what it doesn't allow; add to target shop: adopt: [flux, helm]\nor retire it"
+    )
