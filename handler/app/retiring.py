@@ -65,7 +65,7 @@ def _claims(ways: Handler, retiring: Target, identities: Collection[Identity]) -
     found: dict[Identity, str] = {}
     for other in ways.settings.targets:
         mine = [each for each in identities if each not in found and may_declare(other, each)]
-        if not mine or other.name == retiring.name or not _is_here(ways, other, retiring):
+        if not mine or not is_here(ways, other, retiring):
             continue
         try:
             declared = set(_declared(ways, other, retiring))
@@ -76,12 +76,10 @@ def _claims(ways: Handler, retiring: Target, identities: Collection[Identity]) -
     return found
 
 
-def _is_here(ways: Handler, other: Target, retiring: Target) -> bool:
-    """Whether a target is on the cluster of another one, or may be: where it can't be asked."""
-    if other.cluster == retiring.cluster:
-        return True
+def is_here(ways: Connections, other: Target, retiring: Target) -> bool:
+    """Whether a configured target is on a record's cluster, or may be: where it can't be asked. Flags say where the record alone is."""
     try:
-        return ways.cluster_uid(other) == ways.cluster_uid(retiring)
+        return ways.elsewhere(other.cluster, (other,), "", "").cluster_uid(other) == ways.cluster_uid(retiring)
     except AnnealError:
         return True
 

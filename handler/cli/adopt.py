@@ -33,7 +33,7 @@ _ROUNDS = 2  # a plan names all ids of ApplySets that it meets, so that the seco
 def adopt(session: Session, target: str | None, owners: tuple[str, ...], yes: bool, dry_run: bool, approve: str) -> int:
     """Take over what other tools have deployed of what git declares for TARGET, in one run that asks first."""
     named = in_order(_owner(each) for each in owners)
-    chosen = session.target(target)
+    chosen, yes = session.target(target), yes or bool(approve)  # an id is named only by who has seen what it allows
     if chosen.adopt == "never":
         raise click.UsageError(f"target {chosen.name} has `adopt: never`, and so nothing is taken over; remove that line first")
     if named and not (yes or dry_run or session.output.interactive):
@@ -59,8 +59,8 @@ def _owner(text: str) -> Owner:
     raise click.UsageError(f"--from {text}: no such tool; {way_out}")
 
 
-def _command(target: Target, owners: Sequence[str]) -> str:
-    return " ".join(["anneal adopt", target.name, *(f"--from {owner}" for owner in owners)])
+def _command(target: Target, owners: Sequence[str], approve: str = "") -> str:
+    return " ".join(["anneal adopt", target.name, *(f"--from {owner}" for owner in owners), *([f"--approve {approve}"] if approve else [])])
 
 
 def _taking(target: Target, owners: Sequence[Owner]) -> Target:
@@ -84,7 +84,7 @@ def _take(session: Session, target: Target, owners: Sequence[Owner], approve: st
     job = Job(target.name, "oneoff", force=True, approve=approve, actor=local_user())
 
     def approves(held: str) -> str:
-        return session.output.complete(f"{_command(target, owners)} --approve {held}")
+        return session.output.complete(_command(target, owners, held))
 
     def start() -> Result:
         return run_as(session, _taking(target, owners), job, f"taking over for {target.name}")

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from handler.config.settings import Cluster
 
 _VERBS = (
-    "adopt|apply|approve|check|doctor|history|plan|promote|prune|rbac|render|resume|retarget|retire|rollback|rollout|run|serve|status|"
-    "suspend|unlock|unpin"
+    "adopt|apply|approve|check|doctor|gap|history|orphans|plan|promote|prune|rbac|render|resume|retarget|retire|rollback|rollout|run|"
+    "serve|status|suspend|unlock|unpin"
 )
 _OURS = re.compile(rf"\banneal (?=(?:{_VERBS})\b)")
 _THEIRS = re.compile(r"\bkubectl (?=(?:apply|auth|create|delete|describe|edit|get|patch)\b)")

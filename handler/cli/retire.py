@@ -12,13 +12,13 @@ from typing import Any
 
 import click
 
-from handler.app.retiring import places_of, retire_of
+from handler.app.retiring import is_here, places_of, retire_of
 from handler.cli import diff, reports
 from handler.cli.output import Output
 from handler.cli.run_job import stoppable
 from handler.cli.session import Session
 from handler.config.load import ConfigNotFound
-from handler.config.settings import Settings, Target
+from handler.config.settings import Cluster, Settings, Target
 from handler.engine.retire import Retire, Retired, Retirement
 from handler.engine.run.errors import RequestRefused
 from handler.model.names import STATE_NAMESPACE
@@ -28,7 +28,7 @@ from handler.model.target_matching import repository_key
 from handler.plan.admission import allows
 
 
-def retire(
+def retire(  # noqa: PLR0913 - its flags
     session: Session,
     *,
     target: str,
@@ -48,6 +48,7 @@ def retire(
     before, settings = _settings(session), _settings(session, state_namespace, installation)
     session.settings = settings
     configured = settings.target(target) if before.state_namespace == settings.state_namespace else None  # else another record is meant
+    configured = configured if configured and _is_meant(session, configured) else None
     _refuse_configured(settings, configured, target, namespace, prune=prune)
     if prune and settings.targets:  # what they declare by now isn't deleted
         session.beside = settings.targets
@@ -71,6 +72,12 @@ def _settings(session: Session, state_namespace: str = "", installation: str = "
         found = Settings((), state_namespace=STATE_NAMESPACE)
     changed: dict[str, Any] = {"state_namespace": state_namespace, "installation": installation}
     return replace(found, **{key: value for key, value in changed.items() if value})
+
+
+def _is_meant(session: Session, configured: Target) -> bool:
+    """Whether flags name a configured target's own cluster; a target may have moved from the one that they name."""
+    named = session.kubeconfig or session.context
+    return not named or is_here(session.ways(git=False), configured, replace(configured, cluster=Cluster()))
 
 
 def _refuse_configured(settings: Settings, configured: Target | None, name: str, namespace: str, *, prune: bool) -> None:

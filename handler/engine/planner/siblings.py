@@ -190,11 +190,12 @@ class SiblingQuestions:
         taker, found = self.target, set_of(live)
         known = name != taker.name and self.siblings.knows(name)
         record = self._parent(found) if found and not known else None
+        is_own = record is not None and record.ours and name == taker.name
         if record is None and name == taker.name:
             problem = refused_to_namesake(item, name)
         else:
             problem = refused_to_strangers(item, name, taker.name, record, known=known)
-        return adopting(problem, taker.name, in_order((*taker.adopts, found))) if found and not (record and record.ours) else problem
+        return adopting(problem, taker.name, in_order((*taker.adopts, found))) if found and not is_own else problem
 
     def refuse_if_moved(self, identity: Identity, name: str) -> None:
         """Before an object is taken: raise Moved if its giver's record says something else than when this was planned."""
