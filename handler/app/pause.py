@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from handler.config import value_formats
 from handler.engine.run.errors import RequestRefused
+from handler.engine.run.former_record import refuse_renamed
 from handler.model.errors import ShownOtherwise
 from handler.model.tree import printable
 from handler.state.record import State, Suspend
@@ -42,7 +43,9 @@ def suspend(handler: Handler, target: Target, pause: Suspend, seen: str | None =
     `seen`: when the pause began that the person was shown, empty: none was, None: it doesn't matter. Raises ShownOtherwise: another holds.
     """
     store = handler.store(target)
-    blank = store.blank(handler.objects(target).cluster_uid()) if store.read().state is None else None
+    known = store.read().state
+    refuse_renamed(known)
+    blank = store.blank(handler.objects(target).cluster_uid()) if known is None else None
     store.update(lambda state: replace(_as_seen(state, seen), suspend=pause), blank)
     return f"suspended until {pause.until}" if pause.until else "suspended"
 

@@ -13,7 +13,7 @@ from functools import partial
 from handler.app.build import Handler
 from handler.app.connections import Connections, RecordPlace
 from handler.config.git_settings import Repository, directory_url
-from handler.config.settings import Cluster, Prune, Target
+from handler.config.settings import Cluster, Prune, Settings, Target
 from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
 from handler.model.errors import AnnealError
@@ -41,8 +41,13 @@ def places_of(ways: Connections, name: str, *, given: bool) -> tuple[list[Target
     return found, unread
 
 
-def retire_of(ways: Handler, target: Target, *, prune: bool, kinds: Sequence[str] = (), namespace: str = "") -> Retire:
-    """Return what retires a target. `kinds`: guarded ones that go, too; `namespace`: only what is there."""
+def retire_of(
+    ways: Handler, target: Target, *, prune: bool, kinds: Sequence[str] = (), namespace: str = "", written: Settings | None = None
+) -> Retire:
+    """Return what retires a target. `kinds`: guarded ones that go, too; `namespace`: only what is there.
+
+    `written`: the configuration without what flags say of the record; None: they say nothing.
+    """
     settings = ways.settings
     return Retire(
         target.name,
@@ -55,20 +60,21 @@ def retire_of(ways: Handler, target: Target, *, prune: bool, kinds: Sequence[str
         settings.lease_duration,
         prune,
         namespace,
-        partial(_claims, ways, target),
+        partial(_claims, ways, written or settings, target),
         partial(_server, ways, target),
     )
 
 
-def _claims(ways: Handler, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
+def _claims(ways: Handler, written: Settings, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
     """Return which objects configured targets of this cluster declare at their heads, or may declare and can't be rendered."""
     found: dict[Identity, str] = {}
-    for other in ways.settings.targets:
+    here = (written.state_namespace, written.installation) == (ways.settings.state_namespace, ways.settings.installation)
+    for other in written.targets:
         mine = [each for each in identities if each not in found and may_declare(other, each)]
-        if not mine or not is_here(ways, other, retiring):
+        if not mine or (here and other.name == retiring.name) or not is_here(ways, other, retiring):
             continue
         try:
-            declared = set(_declared(ways, other, retiring))
+            declared = set(_declared(ways, written, other, retiring))
             found |= {each: f"target {other.name} declares it" for each in mine if each in declared}
         except AnnealError as error:
             first = error.problems[0] if error.problems else error
@@ -84,13 +90,14 @@ def is_here(ways: Connections, other: Target, retiring: Target) -> bool:
         return True
 
 
-def _declared(ways: Handler, other: Target, retiring: Target) -> Iterator[Identity]:
+def _declared(ways: Handler, written: Settings, other: Target, retiring: Target) -> Iterator[Identity]:
     """Yield what a target declares at its head, and what it has recorded. Raises AnnealError."""
     preparer = ways.preparer(other, ways.discovery(retiring))
     prepared = preparer.prepare(preparer.head().commit)
     yield from (item.identity for stage in prepared.stages for item in stage)
     yield from prepared.planned_hooks.items
-    state = ways.brief_store(other).read().state
+    place = RecordPlace(written.state_namespace, other.name, written.installation)
+    state = ways.store_at(other, place, ways.records).read().state
     yield from state.declared if state else ()
 
 

@@ -181,10 +181,10 @@ def _looks_before_pruning(target: Target, needed: NeededKinds, scopes: Sequence[
 
 
 def _total_control(target: Target, needed: NeededKinds) -> Iterator[Grant]:
-    """Yield what exclusive namespaces need of kinds that git declares nothing of: all are listed, read again and deleted."""
+    """Yield what exclusive namespaces need of kinds that git declares nothing of: all are listed, read again, deleted, and waited for."""
     known = {kind.group_kind for kind in needed.kinds}
     others = [kind for kind in needed.undeclared if kind.group_kind not in known]
-    yield from (Grant(space, kind.group, kind.plural, ("delete", "get", "list")) for space in target.exclusive for kind in others)
+    yield from (Grant(space, kind.group, kind.plural, ("delete", "get", "list", "watch")) for space in target.exclusive for kind in others)
 
 
 def _is_custom(kind: Resource, bodies: Iterable[dict[str, Any]]) -> bool:

@@ -53,7 +53,8 @@ def retire(  # noqa: PLR0913 - its flags
     if prune and settings.targets:  # what they declare by now isn't deleted
         session.beside = settings.targets
         session.sandbox.start()
-    asked = retire_of(session.handler, _place(settings, session, target, configured), prune=prune, kinds=kinds, namespace=namespace)
+    place = _place(settings, session, target, configured)
+    asked = retire_of(session.handler, place, prune=prune, kinds=kinds, namespace=namespace, written=before)
     with session.output.working(f"looking at what {target} has"):
         shown = asked.look()
     if configured is None:
@@ -82,6 +83,9 @@ def _is_meant(session: Session, configured: Target) -> bool:
 
 def _refuse_configured(settings: Settings, configured: Target | None, name: str, namespace: str, *, prune: bool) -> None:
     """A configured target ends by its configuration; only a namespace that it may not use any more is left to say goodbye to."""
+    if taker := next((each.name for each in settings.targets if each.renamed_from == name), ""):
+        seen = f"is what target {taker} was called before: its next run takes over what it has"
+        raise RequestRefused.of(f"target {name}", seen, fix=f"anneal apply {taker}; or remove `renamedFrom` there")
     if configured is None:
         return
     if not namespace:

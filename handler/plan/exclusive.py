@@ -37,6 +37,8 @@ _SYSTEM_KINDS = frozenset(
         GroupKind("apps", "ControllerRevision"),
     }
 )
+_MIRRORED = frozenset({"projectcalico.org", "crd.projectcalico.org"})
+"""Both serve one object, under two uids, each with labels of its own: what git declares of one is undeclared in the other."""
 _SYSTEM_OBJECTS = frozenset(
     {
         ("", "ServiceAccount", "default"),
@@ -68,6 +70,8 @@ _MARKS: tuple[tuple[str, str], ...] = (
     ("kapp.k14s.io/is-app*", "records of kapp"),
     ("cli-utils.sigs.k8s.io/inventory-id", "inventories of cli-utils"),
     ("argocd.argoproj.io/secret-type", "settings of Argo CD"),
+    ("sealedsecrets.bitnami.com/sealed-secrets-key", "keys of Sealed Secrets"),
+    ("olm.copiedFrom", "what the Operator Lifecycle Manager copies"),
 )
 """Labels and annotations of what controllers write without an owner: deleted, it would come again, or be missed. Patterns, with a noun."""
 
@@ -131,7 +135,7 @@ def left_alone(live: Mapping[str, Any], identity: Identity) -> str | None:
     owner = foreign_owner(dict(live), identity, "")
     if owner:
         return f"what belongs to {owner.name}"
-    if identity.group == "projectcalico.org" and identity.name.startswith("knp."):
+    if identity.group in _MIRRORED:
         return "what Calico mirrors"
     return _DATA.get(identity.group_kind) or _secret_of(identity, labels) or _marked((*labels, *annotations))
 

@@ -132,6 +132,11 @@ def _identity(raw: Any) -> Identity:
     return Identity(*found.groups())
 
 
+def is_recordable(identity: Identity) -> bool:
+    """Whether a record can name an object: the API server takes any text without / and % as the name of a Role or RoleBinding."""
+    return _IDENTITY.fullmatch(identity.mark("")[1:]) is not None
+
+
 def _change_key(raw: Any) -> tuple[str, str, str]:
     if not isinstance(raw, list) or len(raw) != 3:
         raise ValueError("expected [action, object, uid]")

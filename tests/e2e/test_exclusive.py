@@ -276,7 +276,7 @@ def test_status_plan_and_orphans_tell_when_it_goes_and_how_it_stays(made: Exclus
 
     assert f"ConfigMap/{name}/stray, seen first" in (status := asked("status", name))
     assert f"deleted after {known.until}" in status
-    assert f"anneal orphans {name}" in status
+    assert f"orphans {name}" in status
     told_so = f"ConfigMap/{name}/stray (isn't declared in exclusive namespace {name}; deleted after {known.until}"
     assert f". kept {told_so}" in asked("plan", name)
     orphans = asked("orphans", name)

@@ -40,7 +40,7 @@ from handler.plan.exclusive import (
 )
 from handler.plan.prune import kept_by_itself, left_to
 from handler.state.record import Orphan
-from handler.state.record_format import seconds_of, stamp
+from handler.state.record_format import is_recordable, seconds_of, stamp
 
 MOST = 2000  # orphans of exclusive namespaces that a record keeps: the grace of more begins once some of these are gone
 _BESIDE = 20  # namespaces that aren't exclusive in which undeclared objects are listed
@@ -252,6 +252,7 @@ def _sort(live: Object, found: _Listed, declared: Collection[Identity], rights: 
         return
     noun = left_alone(live, identity)
     noun = own_rights(identity, rights) if noun is None else noun
+    noun = "what a record can't name" if noun is None and not is_recordable(identity) else noun
     if noun is None:
         kept = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
         found.orphans[uid] = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": kept}

@@ -183,7 +183,10 @@ class RunContext:
         former_record.refuse_renamed(stored.state)
         known = deps.store.at_home(stored.state or deps.store.blank(cluster), repository, cluster)
         recorded = stored.state is not None
-        known, self.former = former_record.joined(deps.places, known, repository, deps.clock(), recorded=recorded, before=self.former)
+        before = self.former
+        known, self.former = former_record.joined(deps.places, known, repository, deps.clock(), recorded=recorded, before=before)
+        if before and before is not self.former and before.lease:
+            before.lease.hand_over()
         if deps.places:
             deps.planner.former = former_record.marks_of(known.former)
         self.stored = replace(stored, state=known)

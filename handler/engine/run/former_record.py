@@ -91,6 +91,8 @@ def joined(
         if not recorded:
             _refuse_elsewhere(places, known)
         return known, None
+    if _is_withdrawn(places, known, former):
+        return joined(places, _withdrawn(known), repository, now, recorded=recorded)
     old, place = former.stored.state, known.former or replace(former.place, at=stamp(now))
     if old is None or (known.former and former.is_claimed_by(known.target, places.namespace)):
         return replace(known, former=place), former
@@ -110,6 +112,25 @@ def _read(places: RecordPlaces, known: State, before: FormerRecord | None) -> Fo
             return former
         found.append(former)
     return next((each for each in found if each.stored.state), found[0] if found else None)
+
+
+def _is_withdrawn(places: RecordPlaces, known: State, former: FormerRecord) -> bool:
+    """Whether the configuration names the record no more that this one was to take over, and hasn't begun to: nothing was written by it."""
+    begun = former.is_claimed_by(known.target, places.namespace)
+    return known.former is not None and not begun and not any(former.place.is_same(each.name, each.namespace) for each in places.configured)
+
+
+def _withdrawn(known: State) -> State:
+    """Return a record without what it has copied of another one."""
+    return State(
+        known.target,
+        known.installation,
+        known.cluster_uid,
+        status=known.status,
+        pin=known.pin,
+        suspend=known.suspend,
+        history=known.history,
+    )
 
 
 def _refuse_elsewhere(places: RecordPlaces, known: State) -> None:

@@ -108,9 +108,10 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
 def _exclusive(run: RunContext) -> ExclusiveRequest:
     """Return what a plan asks of exclusive namespaces: drift runs and dry runs look, and what a person forces, approves or may approve."""
     target, job, state = run.deps.target, run.job, run.state
-    person = job.approve or state.approval or state.held
+    person = job.approve or state.approval or run.force or job.dry_run or job.drift
+    rests = run.is_recorded() and (run.drift or state.held)  # what lives beside it doesn't hold a new commit up
     beside = beside_exclusive(target) if run.deps.gaps is not None and run.deps.gaps.beside is not None else ()
-    looks = bool(target.exclusive) and job.prune and bool(run.drift or run.force or job.dry_run or person)
+    looks = bool(target.exclusive) and job.prune and bool(person or rests)
     reasons = (
         "prune is off" if not target.prune.enabled else "",
         f"drift is {target.drift}" if target.drift != "correct" else "",

@@ -101,7 +101,7 @@ def test_prune_of_namespaces_and_crds_needs_list_rights_on_their_content() -> No
 def test_an_exclusive_namespace_needs_rights_on_every_kind_that_may_be_undeclared_there() -> None:
     target = replace(TARGET, exclusive=("shop",))
     found = target_grants(target, NeededKinds((CONFIGMAPS,), ("shop", "jobs"), undeclared=(CONFIGMAPS, CUPS)))
-    assert Grant("shop", "example.com", "cups", ("delete", "get", "list")) in found
+    assert Grant("shop", "example.com", "cups", ("delete", "get", "list", "watch")) in found
     assert [grant.verbs for grant in found if grant.resource == "configmaps"] == [WRITES, WRITES]
     assert not any(grant.resource == "cups" and grant.namespace == "jobs" for grant in found)
 
