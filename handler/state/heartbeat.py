@@ -232,7 +232,7 @@ def known(health: TargetHealth, beat: Beat | None, now: float, drift_interval: f
         return replace(health, state=str(HealthState.UNKNOWN))
     vouched = judged + INTERVALS * drift_interval
     if beat and now - beat.renewed <= beat.duration:
-        has_gap = beat.since > max(vouched, seconds_of(health.since) if health.since else 0.0)
+        has_gap = beat.since > max(judged + beat.duration, seconds_of(health.since) if health.since else 0.0)
         return replace(health, since=stamp(beat.since)) if has_gap else health
     unwatched = beat is None or judged > beat.renewed + beat.duration
     if unwatched and now <= vouched:

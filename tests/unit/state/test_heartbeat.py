@@ -246,8 +246,9 @@ def test_a_watch_goes_on_without_a_gap_until_there_is_one_also_from_server_to_se
     ("since", "ago", "known_since"),
     [
         (NOW - 9000, 9000.0, 9000.0),  # watched all the time
-        (NOW - 3600, 9000.0, 9000.0),  # the record vouched until it was watched
-        (NOW - 3599, 9000.0, 3599.0),
+        (NOW - 8820, 9000.0, 9000.0),  # no longer than a watch may take
+        (NOW - 8819, 9000.0, 8819.0),
+        (NOW - 3600, 9000.0, 3600.0),  # the watch was away, for less than three drift intervals
         (NOW - 100, 50.0, 50.0),  # it is so since later
         (0.0, 9000.0, 9000.0),  # a heartbeat of an older version doesn't say
     ],

@@ -241,10 +241,12 @@ def test_a_watch_vouches_for_it_and_a_gap_of_the_watch_starts_the_clock_again(ta
     assert target.state.soaks[1].healthy_since == stamp(target.now - 100)
 
 
-def test_a_watch_that_began_while_the_record_vouched_leaves_no_gap(target: Target) -> None:
+def test_a_watch_that_begins_in_time_leaves_no_gap_and_a_later_one_does_although_the_record_vouched(target: Target) -> None:
     target.now += 10 * DRIFT
-    target.beat = Beat(target.now, 180.0, START + 3 * DRIFT)
+    target.beat = Beat(target.now, 180.0, START + 180)
     assert target.proven(1, 10 * DRIFT)
+    target.beat = Beat(target.now, 180.0, START + 181)
+    assert (target.proven(1, 10 * DRIFT - 181), target.proven(1, 10 * DRIFT - 180)) == (True, False)
 
 
 # --- as it is kept
