@@ -193,6 +193,20 @@ def test_a_pin_away_from_it_is_a_way_back(target: Target, pin: Pin | None, ended
     assert target.state.soaks[0].commits == (commit_of(1),)
 
 
+def test_a_pin_that_was_asked_for_before_the_attempt_opened_is_a_way_back_and_one_that_stands_already_is_none(target: Target) -> None:
+    pin = Pin(commit_of(1), reason="rollback, asked for in run x")
+    target.record(2, 2)
+    target.now += 500
+    target.write(pin=pin)  # another run holds the Lease
+    target.record(1, 1, pin=pin)
+    again, before = target.state.soaks[:2]
+    assert (before.commits, before.ended) == ((commit_of(2),), "rolled-back")
+    assert not target.proven(2, 1)
+    target.now += 500
+    target.write(attempt=Attempt(commit_of(1), reads_of(1), "d" * 64, TOKEN, stamp(target.now)))  # new settings, still pinned
+    assert (again.ended, target.state.soaks[0].ended) == ("", "replaced")
+
+
 def test_from_one_pinned_commit_to_the_next_is_no_way_back_but_a_rollback_is() -> None:
     for reason, ended in (("explicit commit", "replaced"), ("rollback, asked for in run x", "rolled-back")):
         target = Target()

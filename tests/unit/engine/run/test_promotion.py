@@ -9,6 +9,7 @@ import pytest
 
 from handler.model.errors import ClusterUnavailable
 from handler.model.result import Outcome
+from handler.state.record import Pin
 from handler.state.soak import Soak
 from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, Line
 
@@ -159,6 +160,23 @@ def test_what_was_rolled_back_from_is_never_promoted(line: Line) -> None:
     refused = line.run("prod", "oneoff", promote=True, commit=second)
     assert (refused.outcome, "was rolled back from" in refused.message) == (Outcome.REFUSED, True)
     assert f"anneal promote prod --commit {second} --force" in refused.message
+
+
+def test_what_a_rollback_is_asked_for_is_not_promoted_before_that_ran_and_never_after(line: Line) -> None:
+    """The rollback is written while another run holds the Lease, or its plan is held."""
+    first, second = line.state("staging").commit, line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    away = line.handler.dependencies("staging").preparer.reads_at(second, ())
+    pin = Pin(first, away, reason="rollback, asked for in run x")
+    line.handler.store(line.handler.target("staging")).update(lambda known: replace(known, pin=pin))
+    result = line.done("prod")
+    assert (line.state("prod").commit, result.next_try) == (first, 0.0)
+    assert f"staging: is asked to go to {first[:12]}" in result.message
+    line.done("staging", "drift")
+    assert (line.state("staging").commit, [soak.ended for soak in line.state("staging").soaks[:2]]) == (first, ["", "rolled-back"])
+    line.later(SOAK)
+    assert line.on() == first
 
 
 def test_a_commit_that_a_person_pinned_counts_once_it_has_soaked(line: Line) -> None:
