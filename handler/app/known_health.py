@@ -31,7 +31,7 @@ class HealthNow:
         judged = seconds_of(state.health.judged) if state.health.judged else 0.0
         if not state.attempt and state.health.state and interval and now - judged > interval:
             try:
-                return known(beat=self.heartbeat.read().watched)
+                return known(beat=self.heartbeat.read().watch(state.target))
             except AnnealError as error:
                 seen = f"whether it is watched can't be seen: {error}"
                 return replace(state.health, state=str(HealthState.UNKNOWN), since=state.health.judged, worst=(seen,))

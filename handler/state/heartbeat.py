@@ -86,6 +86,11 @@ class Pulse:
         """Return when a server last looked at a target; 0: never, as far as is known."""
         return self.targets.get(target, ("", 0.0))[1]
 
+    def watch(self, target: str) -> Beat | None:
+        """Return the last watch of one target's health; None: it was none of this target, as far as is known."""
+        server = self.servers.get(self.targets.get(target, ("", 0.0))[0])
+        return self.watched if self.watched and server and server.renewed >= self.watched.renewed else None
+
     @property
     def last(self) -> Server | None:
         """Return the server that renewed last, whether it runs or not."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.model.errors import ClusterUnavailable
+from handler.state.record_format import seconds_of
 from tests.unit.engine.promoting_targets import MINUTE, SOAK, STAGING, Line
 
 WATCHED = 180.0  # seconds for which a watch holds
@@ -84,6 +85,18 @@ def test_a_heartbeat_that_cannot_be_read_vouches_for_nothing(line: Line) -> None
     line.later(3 * line.handler.settings.health_interval + 1)
     found = line.handler.health(STAGING).of(line.state("staging"))
     assert (found.state, "can't be seen" in found.worst[0]) == ("unknown", True)
+
+
+def test_a_record_that_no_server_looks_after_any_more_is_not_vouched_for_by_the_watch_of_others(line: Line) -> None:
+    """The target was taken out of the configuration, and the server restarted."""
+    line.beat()
+    for _ in range(31):
+        line.later(180)
+        line.beat(names=("prod",), server="restarted")
+    assert line.now - seconds_of(line.state("staging").health.judged) > 3 * line.handler.settings.drift_interval
+    assert health(line) == "unknown"
+    line.beat(server="restarted")
+    assert health(line) == "healthy"
 
 
 def test_without_a_server_drift_runs_vouch() -> None:

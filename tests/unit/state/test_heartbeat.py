@@ -189,6 +189,16 @@ def test_targets_of_a_server_that_ends_are_anothers_until_that_says_otherwise(cl
     assert cluster.lease.read().server("bank") is None
 
 
+def test_a_watch_is_of_the_targets_of_a_server_that_lived_then(cluster: Cluster) -> None:
+    cluster.lease.renew(signs("one", "shop", "bank", watched=(5.0, 180.0)))
+    assert cluster.lease.read().watch("shop") == Beat(cluster.now - 5, 180.0)
+    cluster.now += 1000  # it is gone
+    assert cluster.lease.read().watch("shop") == Beat(cluster.now - 1005, 180.0), "which holds no longer"
+    cluster.lease.renew(signs("two", "bank", watched=(0.0, 180.0)))
+    found = cluster.lease.read()
+    assert (found.watch("bank"), found.watch("shop"), found.watch("none")) == (Beat(cluster.now, 180.0), None, None)
+
+
 @pytest.mark.parametrize(
     ("beat", "ago", "state"),
     [
