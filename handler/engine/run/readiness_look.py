@@ -9,6 +9,12 @@ from handler.model.errors import AnnealError
 from handler.state.dependency_wait import Obstacle
 
 
+def obstacles(deps: Dependencies, head: str, since: float) -> tuple[Obstacle, ...]:
+    """Return what keeps a target's new `head` from being brought, by dependency; none: all of them are ready. `since`: see `obstacle`."""
+    looked = (obstacle(deps, each, head, since) for each in deps.awaited)
+    return tuple(each for each in looked if each)
+
+
 def obstacle(deps: Dependencies, awaited: AwaitedTarget, head: str, since: float) -> Obstacle | None:
     """Return why a dependency isn't ready for what its dependant's `head` brings; None: it is. What can't be seen isn't ready.
 
