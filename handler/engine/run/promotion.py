@@ -80,8 +80,9 @@ class Promoters:
     def by_hand(self, known: State, commit: str, now: float, *, force: bool) -> str:
         """Return the commit that a person promotes: this one, or what the first target has. Raises RequestRefused, AnnealError."""
         claims, unread = self._claims(now)
-        if unread:
-            raise RequestRefused.of(f"target {self.target}", str(unread[0]))
+        if unread and not (force and commit):
+            fix = f"without it: anneal promote {self.target} --commit {commit or 'SHA'} --force"
+            raise RequestRefused.of(f"target {self.target}", str(unread[0]), fix=fix)
         first = claims.records[0].state if claims.records else None
         commit = _whole(commit, claims.candidates()) or (first.commit if first else "")
         if not commit:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from handler.config.settings import Settings
+from handler.model.event import Job
 from handler.model.result import Outcome
-from tests.unit.engine.promoting_targets import MINUTE, SOAK, STAGING, Line, following
+from tests.fakes.engine import engine
+from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following
 
 
 @pytest.fixture
@@ -80,6 +84,36 @@ def test_by_hand_only_force_brings_what_is_not_well(line: Line, way: str) -> Non
     forced = line.run("prod", "oneoff", promote=True, commit=second, force=True)
     assert (forced.outcome, line.state("prod").commit, line.state("prod").pin) == (Outcome.APPLIED, second, None)
     assert line.on() == second
+
+
+def test_where_a_record_cannot_be_read_only_force_brings_a_commit_that_is_named(line: Line) -> None:
+    second = line.commit("2")
+    line.handler.store(STAGING).update(lambda known: replace(known, installation="other"))
+    for fields, way in (({}, "SHA"), ({"commit": second}, second), ({"force": True}, "SHA")):
+        refused = line.run("prod", "oneoff", promote=True, **fields)
+        assert (refused.outcome, "staging: its record can't be read" in refused.message) == (Outcome.REFUSED, True)
+        assert refused.problems[0].fix == f"without it: anneal promote prod --commit {way} --force"
+    line.done("prod", "oneoff", promote=True, commit=second, force=True)
+    assert (line.state("prod").commit, line.value("prod"), line.state("prod").pin) == (second, "2", None)
+
+
+@pytest.mark.slow
+def test_one_that_finds_a_run_under_way_says_that_nothing_was_promoted_and_what_is_at_once(line: Line) -> None:
+    second = line.commit("2")
+    line.done("staging")
+    other = engine(line.server, line.host, Settings(targets=line.targets, lease_duration=1.0), clock=lambda: line.now)  # which waits so long
+    other._holder = "other"
+    held = line.handler.lock(PROD).acquire()
+    try:
+        busy = other.run(Job("prod", "oneoff", promote=True))
+        left = other.run(Job("prod", "oneoff", commit=second, force=True))
+    finally:
+        held.hand_over()
+    assert (busy.outcome, busy.message.count("nothing was promoted")) == (Outcome.BUSY, 1)
+    assert busy.problems[0].fix == (
+        f"once that is done: anneal promote prod --commit {second}; at once, pinned to it: anneal apply prod --commit {second} --force"
+    )
+    assert (left.outcome, "it runs again when it is done" in left.message) == (Outcome.BUSY, True)
 
 
 def test_not_even_force_brings_what_is_not_on_the_branch(line: Line) -> None:
