@@ -44,7 +44,8 @@ class Sibling:
     """Another target that may own what this one declares.
 
     `preparer`: its own, whose cache stays as it is; `store`: its record. To ask for them may raise AnnealError. `uncertain`: its cluster
-    can't be asked which one it is, and its record isn't here; what git declares for it is all that is known.
+    can't be asked which one it is, and its record isn't here; what git declares for it is all that is known. `apart`: it follows others than
+    this target, or none, and so is on other commits: what counts is what it has, or is being brought to.
     """
 
     target: Target
@@ -52,6 +53,7 @@ class Sibling:
     preparer: Callable[[], Preparer]
     store: Callable[[], StateStore]
     uncertain: bool = False
+    apart: bool = False
 
 
 class Siblings(Protocol):
@@ -266,6 +268,9 @@ class SiblingQuestions:
         name = sibling.target.name
         if sibling.uncertain:
             return StandingCommit(self.head, "may be on this cluster and can't reach its own", "`anneal check` says why, and its answer")
+        if sibling.apart and state and (on := (state.attempt or state).commit):
+            way_out = f"`anneal {'promote' if sibling.target.revision.promoted else 'apply'} {name}`"
+            return StandingCommit(on, f"follows commits of its own and is on {on[:12]}", way_out)
         suspend = suspension(sibling.target, state, self.clock())
         if state and suspend and state.commit not in ("", self.head):
             way_out = f"removing `suspend: true` from target {name} in anneal.yaml" if suspend is CONFIGURED else f"`anneal resume {name}`"

@@ -26,7 +26,8 @@ from handler.state.record import State
 from handler.state.record_format import seconds_of
 
 
-def _nowhere(_head: str, _commit: str) -> bool:
+def nowhere(_head: str, _commit: str) -> bool:
+    """Know of no commit that leads to another."""
     return False
 
 
@@ -64,7 +65,7 @@ class Promoters:
     repositories: frozenset[str] = frozenset()
     records: OtherRecords = field(default_factory=NoOtherRecords)
     head: Callable[[float], str] = lambda _since: ""
-    reaches: Callable[[str, str], bool] = _nowhere
+    reaches: Callable[[str, str], bool] = nowhere
     tree: Callable[[str], Tree] = _no_tree
 
     def choose(self, known: State, now: float, since: float = math.inf) -> Promotion:

@@ -7,7 +7,8 @@
     else                                          ready at the head of its own revision, made by its settings
     not healthy, as far as is known now           not ready
 
-A dependant of the same repository and revision brings the commit that was meant for both: it waits for that very one. No text here holds
+A dependant of the same repository and revision brings the commit that was meant for both: it waits for that very one; where one of the two
+follows other targets, for that one or a newer one (`readiness_look`). No text here holds
 an age: it stands in a record, which isn't written again as long as nothing else differs.
 """
 
@@ -47,7 +48,7 @@ def at_rest(target: Target, record: OtherRecord) -> Obstacle | None:
     """Return what keeps a dependency from being ready, whatever commit it should have; None: nothing does."""
     name, state = target.name, record.state
     if state is None or not (state.commit or state.attempt or state.status.phase):
-        return Obstacle(name, "it never ran", f"anneal apply {name}")
+        return Obstacle(name, "it never ran", _deploying(target))
     if state.awaits and state.status.phase == Outcome.WAITING:
         names = " and ".join(each.target for each in state.awaits.on)
         return Obstacle(name, f"it waits itself for {names}", f"anneal status {name}")
@@ -59,7 +60,7 @@ def at_rest(target: Target, record: OtherRecord) -> Obstacle | None:
         return Obstacle(name, f"{doing}: {_first_line(state.status.message)}", f"anneal status {name}")
     if state.attempt:
         return Obstacle(name, f"a run of it isn't through, for {state.attempt.commit[:12]}", f"anneal status {name}")
-    return None if state.commit else Obstacle(name, "it has applied nothing yet", f"anneal apply {name}")
+    return None if state.commit else Obstacle(name, "it has applied nothing yet", _deploying(target))
 
 
 def of_commit(seen: SeenDependency, now: float) -> Obstacle | None:
@@ -80,6 +81,9 @@ def _of_revision(seen: SeenDependency, state: State, now: float) -> Obstacle | N
             by, fix = "in the configuration", f"set `suspend: false` for {name} in anneal.yaml"
         return Obstacle(name, f"it is suspended {by} at {has}, and doesn't take {seen.head[:12]}", fix)
     if state.commit != seen.head:
+        if seen.target.revision.promoted:
+            more = "comes first, or something newer" if seen.together else "is proven"
+            return Obstacle(name, f"it has {has}, and {seen.head[:12]} {more}", _deploying(seen.target))
         return Obstacle(name, f"it has {has}, and git is at {seen.head[:12]}", f"anneal status {name}")
     if state.settings != seen.settings:
         return Obstacle(name, "its settings have changed and aren't applied yet", f"anneal apply {name}")
@@ -106,6 +110,10 @@ def _of_health(name: str, health: TargetHealth) -> Obstacle | None:
     if health.state == HealthState.PROGRESSING:
         return Obstacle(name, f"not all of it is healthy yet{worst}", f"anneal status {name}")
     return Obstacle(name, f"how it does isn't known{worst}", f"anneal apply {name}")
+
+
+def _deploying(target: Target) -> str:
+    return f"anneal {'promote' if target.revision.promoted else 'apply'} {target.name}"
 
 
 def _first_line(text: str) -> str:
