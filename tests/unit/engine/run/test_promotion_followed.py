@@ -101,7 +101,9 @@ def test_where_a_record_cannot_be_read_only_force_brings_a_commit_that_is_named(
 def test_one_that_finds_a_run_under_way_says_that_nothing_was_promoted_and_what_is_at_once(line: Line) -> None:
     second = line.commit("2")
     line.done("staging")
-    other = engine(line.server, line.host, Settings(targets=line.targets, lease_duration=1.0), clock=lambda: line.now)  # which waits so long
+    other = engine(
+        line.server, line.host, Settings(targets=line.targets, lease_duration=1.0), clock=lambda: line.now
+    )  # which waits so long
     other._holder = "other"
     held = line.handler.lock(PROD).acquire()
     try:
