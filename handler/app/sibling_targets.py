@@ -1,7 +1,8 @@
 """Which targets are siblings: of one repository, revision, cluster and installation. `handler.engine.planner.siblings` asks them.
 
 Law: the configuration says which; clusters are asked only where two targets reach theirs in different ways. A target whose cluster can't be
-asked then may be on this one: what git declares for it isn't deleted. Targets that follow one branch by different promotions are siblings, too.
+asked then may be on this one: what git declares for it isn't deleted. Targets that follow one branch by different promotions are siblings,
+too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What `revision.promoted` of all targets must be together: configured targets of the same repository, and no circle,
-also none in which `dependsOn` leads back.
+"""What `revision.promoted` of all targets must be together: configured targets of the same repository, and no circle.
 
-Targets of another installation (`Promoted.is_elsewhere`) are known by their records alone: the runs judge those.
+`dependsOn` may lead back in a circle, too. Targets of another installation (`Promoted.is_elsewhere`) are known by their records
+alone: the runs judge those.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class Sibling:
     """Another target that may own what this one declares.
 
     `preparer`: its own, whose cache stays as it is; `store`: its record. To ask for them may raise AnnealError. `uncertain`: its cluster
-    can't be asked which one it is, and its record isn't here; what git declares for it is all that is known. `apart`: it follows others than
-    this target, or none, and so is on other commits: what counts is what it has, or is being brought to.
+    can't be asked which one it is, and its record isn't here; what git declares for it is all that is known. `apart`: it follows others
+    than this target, or none, and so is on other commits: what counts is what it has or is being brought to.
     """
 
     target: Target

@@ -8,8 +8,8 @@
     not healthy, as far as is known now           not ready
 
 A dependant of the same repository and revision brings the commit that was meant for both: it waits for that very one; where one of the two
-follows other targets, for that one or a newer one (`readiness_look`). No text here holds
-an age: it stands in a record, which isn't written again as long as nothing else differs.
+follows other targets, for that one or a newer one (`readiness_look`). No text here holds an age: it stands in a record, which isn't written
+again as long as nothing else differs.
 """
 
 from __future__ import annotations
@@ -81,13 +81,18 @@ def _of_revision(seen: SeenDependency, state: State, now: float) -> Obstacle | N
             by, fix = "in the configuration", f"set `suspend: false` for {name} in anneal.yaml"
         return Obstacle(name, f"it is suspended {by} at {has}, and doesn't take {seen.head[:12]}", fix)
     if state.commit != seen.head:
-        if seen.target.revision.promoted:
-            more = "comes first, or something newer" if seen.together else "is proven"
-            return Obstacle(name, f"it has {has}, and {seen.head[:12]} {more}", _deploying(seen.target))
-        return Obstacle(name, f"it has {has}, and git is at {seen.head[:12]}", f"anneal status {name}")
+        return _of_head(seen, has)
     if state.settings != seen.settings:
         return Obstacle(name, "its settings have changed and aren't applied yet", f"anneal apply {name}")
     return None
+
+
+def _of_head(seen: SeenDependency, has: str) -> Obstacle:
+    name, head = seen.target.name, seen.head[:12]
+    if not seen.target.revision.promoted:
+        return Obstacle(name, f"it has {has}, and git is at {head}", f"anneal status {name}")
+    more = "comes first, or something newer" if seen.together else "is proven"
+    return Obstacle(name, f"it has {has}, and {head} {more}", _deploying(seen.target))
 
 
 def _of_pin(seen: SeenDependency, state: State) -> Obstacle | None:

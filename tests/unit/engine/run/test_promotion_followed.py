@@ -46,6 +46,30 @@ def test_a_follower_that_was_rolled_back_stays_there_until_something_else_is_pro
     assert line.state("prod").pin is None
 
 
+def test_pinned_before_anything_is_proven_it_stays_until_what_is_proven_changes() -> None:
+    line = Line()
+    first, second = line.commit("1"), line.commit("2")
+    line.done("staging")
+    line.done("prod", "oneoff", commit=first, force=True, actor="ada")
+    line.later(SOAK)
+    assert line.on() == first, "the second is proven, and it was pinned away from that"
+    assert line.state("prod").pin
+    third = line.commit("3")
+    line.done("staging")
+    line.later(SOAK)
+    assert (line.on(), line.state("prod").pin) == (third, None)
+    assert second != third
+
+
+def test_pinned_before_anything_is_recorded_elsewhere_it_stays_until_the_branch_has_changed() -> None:
+    line = Line()
+    first, second = line.commit("1"), line.commit("2")
+    line.done("prod", "oneoff", commit=first, force=True, actor="ada")
+    line.done("staging")
+    line.later(SOAK)
+    assert (line.on(), line.state("staging").commit) == (first, second)
+
+
 def test_unpin_follows_again_at_once(line: Line) -> None:
     second = line.commit("2")
     line.done("staging")
@@ -101,9 +125,8 @@ def test_where_a_record_cannot_be_read_only_force_brings_a_commit_that_is_named(
 def test_one_that_finds_a_run_under_way_says_that_nothing_was_promoted_and_what_is_at_once(line: Line) -> None:
     second = line.commit("2")
     line.done("staging")
-    other = engine(
-        line.server, line.host, Settings(targets=line.targets, lease_duration=1.0), clock=lambda: line.now
-    )  # which waits so long
+    settings = Settings(targets=line.targets, lease_duration=1.0)  # another worker waits so long
+    other = engine(line.server, line.host, settings, clock=lambda: line.now)
     other._holder = "other"
     held = line.handler.lock(PROD).acquire()
     try:

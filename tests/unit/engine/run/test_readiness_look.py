@@ -87,6 +87,20 @@ def test_one_that_follows_the_branch_is_ready_with_what_is_newer_than_what_was_p
     assert (line.state("infra-prod").commit, line.state("apps-prod").commit) == (third, second)
 
 
+def test_while_one_waits_a_commit_that_changes_nothing_for_it_is_recorded() -> None:
+    line = deployed(target("infra-prod"), replace(target("apps-prod"), depends_on=("infra-prod",)))
+    second = line.commit("2")
+    assert (line.run("apps-prod").outcome, line.state("apps-prod").status.phase) == (Outcome.WAITING, "waiting")
+    line.done("infra-prod")
+    line.fell_ill("infra-prod")
+    assert line.run("apps-prod").outcome is Outcome.WAITING
+    back = line.commit("1")  # what it had, and has still
+    line.done("apps-prod")
+    state = line.state("apps-prod")
+    assert (state.commit, state.awaits, state.status.phase, line.value("apps-prod")) == (back, None, "applied", "1")
+    assert second != back
+
+
 def test_one_that_is_promoted_is_waited_for_by_one_that_follows_the_branch() -> None:
     line = deployed(INFRA, replace(target("apps-prod"), depends_on=("infra-prod",)))
     first, second = line.state("apps-prod").commit, line.commit("2")
