@@ -26,6 +26,9 @@ from handler.state.record import State
 from handler.state.record_format import seconds_of
 
 
+_MOST_OBJECTIONS = 5  # of the git host, until no further commit of records that claim such is asked for
+
+
 def nowhere(_head: str, _commit: str) -> bool:
     """Know of no commit that leads to another."""
     return False
@@ -107,7 +110,7 @@ class Promoters:
             return Awaited(name, f"its record can't be read: {error}")
 
     def _newest_proven(self, claims: Claims, known: State, since: float) -> Promotion:
-        first = Promotion(known.commit)
+        first, objections = Promotion(known.commit), 0
         for commit in claims.candidates():
             if commit == known.commit:
                 break
@@ -115,7 +118,8 @@ class Promoters:
             objection = None if awaited else self._objection(known, commit, since)
             if not awaited and objection is None:
                 return Promotion(commit) if not first.next else replace(first, commit=commit)
-            if objection and objection.final:  # older than what is recorded, and so are all that follow
+            objections += objection is not None
+            if objection and (objection.final or objections == _MOST_OBJECTIONS):  # older than what is recorded, and so are all that follow
                 break
             if not first.next:
                 found = awaited or ((objection,) if objection else ())

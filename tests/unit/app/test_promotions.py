@@ -39,7 +39,9 @@ def test_no_flag_means_the_cluster_of_another_installation_unless_none_is_writte
     elsewhere = made.elsewhere(Cluster(SecretRef(file="/theirs")), (STAGING,), "there", "blue")
     assert (elsewhere._options.kubeconfig, elsewhere._options.context, elsewhere._options.master) == ("", "", "")
     assert (elsewhere.settings.state_namespace, elsewhere.settings.installation) == ("there", "blue")
+    assert made.elsewhere(Cluster(SecretRef(file="/theirs")), (STAGING,), "there", "blue") is elsewhere
     same = made.elsewhere(None, (STAGING,), "", "blue")
+    assert same is not elsewhere
     assert (same._options.kubeconfig, same.settings.state_namespace) == ("/flag", made.settings.state_namespace)
 
 

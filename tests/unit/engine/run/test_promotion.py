@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from handler.app.promotions import promoters_of
 from handler.model.errors import ClusterUnavailable
 from handler.model.result import Outcome
 from handler.state.record import Pin
@@ -231,6 +232,25 @@ def test_an_older_claim_deploys_nothing_and_an_unknown_commit_neither(line: Line
     assert line.state("prod").commit == second
     assert "can't be deployed" in result.message
     assert line.run("prod", "oneoff", promote=True, commit=first).message.endswith(f"to go back: anneal rollback prod --to {first}")
+
+
+def test_a_forged_record_costs_a_few_questions() -> None:
+    line = Line()
+    line.commit("1")
+    line.done("staging")
+    line.later(SOAK)
+    line.done("prod")
+    first = line.state("prod").commit
+    forge(line, *(line.host.commit({"forged": str(number)}) for number in range(9)), line.commit("2"))
+    asked = list[tuple[str, str]]()
+    promoters = promoters_of(line.handler, PROD)
+
+    def reaches(head: str, commit: str) -> bool:
+        asked.append((head, commit))
+        return promoters.reaches(head, commit)
+
+    found = replace(promoters, reaches=reaches).choose(line.state("prod"), line.now)
+    assert (found.commit, len({commit for _, commit in asked})) == (first, 5)
 
 
 def test_a_record_of_another_repository_proves_nothing(line: Line) -> None:
