@@ -25,7 +25,6 @@ from handler.model.tree import OUTSIDE, ReadSet, Tree
 from handler.state.record import State
 from handler.state.record_format import seconds_of
 
-
 _MOST_OBJECTIONS = 5  # of the git host, until no further commit of records that claim such is asked for
 
 
