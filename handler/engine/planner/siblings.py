@@ -268,13 +268,13 @@ class SiblingQuestions:
         name = sibling.target.name
         if sibling.uncertain:
             return StandingCommit(self.head, "may be on this cluster and can't reach its own", "`anneal check` says why, and its answer")
-        if sibling.apart and state and (on := (state.attempt or state).commit):
-            way_out = f"`anneal {'promote' if sibling.target.revision.promoted else 'apply'} {name}`"
-            return StandingCommit(on, f"follows commits of its own and is on {on[:12]}", way_out)
         suspend = suspension(sibling.target, state, self.clock())
         if state and suspend and state.commit not in ("", self.head):
             way_out = f"removing `suspend: true` from target {name} in anneal.yaml" if suspend is CONFIGURED else f"`anneal resume {name}`"
             return StandingCommit(state.commit, f"is suspended by {suspend.by}", way_out)
+        if sibling.apart and state and (on := (state.attempt or state).commit):
+            way_out = f"`anneal {'promote' if sibling.target.revision.promoted else 'apply'} {name}`"
+            return StandingCommit(on, f"follows commits of its own and is on {on[:12]}", way_out)
         if state and state.pin and state.pin.commit != self.head and preparer.is_held_by(state.pin, self.head):
             return StandingCommit(state.pin.commit, f"is pinned to {state.pin.commit[:12]}", f"`anneal unpin {name}`")
         return StandingCommit(self.head)

@@ -25,7 +25,7 @@ from handler.model.tree import OUTSIDE, ReadSet, Tree
 from handler.state.record import State
 from handler.state.record_format import seconds_of
 
-_MOST_OBJECTIONS = 5  # of the git host, until no further commit of records that claim such is asked for
+_MOST_REFUSED = 5  # commits that records claim, and that the git host doesn't have or show on the branch: no further one is asked for
 
 
 def nowhere(_head: str, _commit: str) -> bool:
@@ -109,17 +109,17 @@ class Promoters:
             return Awaited(name, f"its record can't be read: {error}")
 
     def _newest_proven(self, claims: Claims, known: State, since: float) -> Promotion:
-        first, objections = Promotion(known.commit), 0
+        first, refused = Promotion(known.commit), set[str]()
         for commit in claims.candidates():
-            if commit == known.commit:
+            if commit == known.commit or len(refused) == _MOST_REFUSED:
                 break
-            awaited = claims.awaited(commit, partial(self._reads_of, commit))
+            awaited = claims.awaited(commit, partial(self._reads_of, refused, commit))
             objection = None if awaited else self._objection(known, commit, since)
             if not awaited and objection is None:
                 return Promotion(commit) if not first.next else replace(first, commit=commit)
-            objections += objection is not None
-            if objection and (objection.final or objections == _MOST_OBJECTIONS):  # older than what is recorded, and so are all that follow
+            if objection and objection.final:  # older than what is recorded, and so are all that follow
                 break
+            refused |= {commit} if objection else set()
             if not first.next:
                 found = awaited or ((objection,) if objection else ())
                 first = Promotion(known.commit, commit, found, soonest(found))
@@ -173,12 +173,13 @@ class Promoters:
             seen = f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}"
             raise RequestRefused.of(f"target {self.target}", seen, fix=fix) from None
 
-    def _reads_of(self, commit: str, state: State) -> str:
+    def _reads_of(self, refused: set[str], commit: str, state: State) -> str:
         if not state.reads_paths or any(path.startswith(OUTSIDE) for path in state.reads_paths):
             return ""  # what isn't git's is another target's to ask
         try:
             return ReadSet(tuple((path, "") for path in state.reads_paths)).on(self.tree(commit)).digest()
         except AuthorError:
+            refused.add(commit)
             return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ def test_a_record_of_another_installation_that_was_renamed_proves_nothing_and_na
     assert records.read("staging").state
     for namespace, where in (("anneal-system", ""), ("there", ", whose record is ConfigMap/there/anneal-stage")):
         new = RecordName("stage", namespace, stamp(line.now))
-        line.handler.store(STAGING).update(lambda known, new=new: replace(known, renamed_to=new))  # type: ignore[misc]
+        line.handler.store(STAGING).update(partial(replace, renamed_to=new))
         with pytest.raises(StateInvalid, match=f"it was renamed: target stage{where} has taken over") as refused:
             records.read("staging")
         assert refused.value.problems[0].fix == "write `from: stage` in `revision.promoted`"

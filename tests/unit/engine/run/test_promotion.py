@@ -10,9 +10,10 @@ import pytest
 from handler.app.promotions import promoters_of
 from handler.model.errors import ClusterUnavailable
 from handler.model.result import Outcome
+from handler.model.tree import Tree
 from handler.state.record import Pin
 from handler.state.soak import Soak
-from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, Line
+from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following
 
 
 @pytest.fixture
@@ -251,6 +252,26 @@ def test_a_forged_record_costs_a_few_questions() -> None:
 
     found = replace(promoters, reaches=reaches).choose(line.state("prod"), line.now)
     assert (found.commit, len({commit for _, commit in asked})) == (first, 5)
+
+
+def test_what_a_forged_record_claims_is_looked_for_a_few_times_for_the_others_of_a_wave() -> None:
+    late = following("late", "staging", "other")
+    line = Line((STAGING, replace(STAGING, name="other", namespaces=("other",), path="other"), late))
+    line.commit("1")
+    line.done("staging")
+    line.done("other")
+    line.later(SOAK)
+    line.done("late")
+    forge(line, *(f"{number}" * 40 for number in range(9)))
+    asked = list[str]()
+    promoters = promoters_of(line.handler, late)
+
+    def tree(sha: str) -> Tree:
+        asked.append(sha)
+        return promoters.tree(sha)
+
+    found = replace(promoters, tree=tree).choose(line.state("late"), line.now)
+    assert (found.commit, len(asked)) == (line.state("other").commit, 5)
 
 
 def test_a_record_of_another_repository_proves_nothing(line: Line) -> None:
