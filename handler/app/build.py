@@ -267,4 +267,5 @@ class Handler(Connections):
             shares_repository(target, dependant),
             partial(self._head_for, target),
             partial(self._is_held_by, name),
+            lambda later, earlier: self.ancestry(target).reaches(later, earlier),
         )

@@ -180,8 +180,12 @@ class Connections:
     def elsewhere(self, cluster: Cluster | None, targets: tuple[Target, ...], namespace: str, installation: str) -> Connections:
         """Return the ways to records of another installation, whose targets these are; what is empty is as here.
 
-        `cluster`: None: this one's, to which flags of a command line lead, too.
+        `cluster`: None: this one's, to which flags of a command line lead, too. Made once.
         """
+        key = ("elsewhere", cluster, targets, namespace, installation)
+        return self._once(key, lambda: self._elsewhere(cluster, targets, namespace, installation))
+
+    def _elsewhere(self, cluster: Cluster | None, targets: tuple[Target, ...], namespace: str, installation: str) -> Connections:
         settings = self.settings
         there = replace(
             settings,

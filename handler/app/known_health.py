@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from handler.app.record_summaries import health_now
@@ -12,8 +11,9 @@ from handler.config.settings import Settings
 from handler.model.errors import AnnealError
 from handler.model.health import HealthState
 from handler.state import soak_update
-from handler.state.heartbeat import Heartbeat
+from handler.state.heartbeat import INTERVALS, Heartbeat
 from handler.state.record import State, TargetHealth
+from handler.state.record_format import seconds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,17 @@ class HealthNow:
     clock: Callable[[], float]
 
     def of(self, state: State) -> TargetHealth:
-        """Return a record's health as it is known now; the heartbeat is read only where the record alone doesn't vouch for it."""
-        now = self.clock()
+        """Return a record's health as it is known now; the heartbeat is read where a watch should have judged it again by now."""
+        now, interval = self.clock(), INTERVALS * self.settings.health_interval
         known = partial(health_now, state.health, state.attempt, now=now, settings=self.settings)
-        alone = known(beat=None)
-        if state.attempt or not state.health.state or alone.state != HealthState.UNKNOWN or not self.settings.health_interval:
-            return alone
-        with contextlib.suppress(AnnealError):  # what can't be read vouches for nothing
-            return known(beat=self.heartbeat.read().watched)
-        return alone
+        judged = seconds_of(state.health.judged) if state.health.judged else 0.0
+        if not state.attempt and state.health.state and interval and now - judged > interval:
+            try:
+                return known(beat=self.heartbeat.read().watch(state.target))
+            except AnnealError as error:
+                seen = f"whether it is watched can't be seen: {error}"
+                return replace(state.health, state=str(HealthState.UNKNOWN), since=state.health.judged, worst=(seen,))
+        return known(beat=None)
 
     def keep(self, before: State | None, after: State) -> State:
         """Return a record with its soaks brought up to date (`StateStore`)."""

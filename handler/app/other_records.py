@@ -1,7 +1,7 @@
 """Other targets' records, read for the runs of targets that wait for them: by their own clusters' ways, briefly, and never written.
 
 Law: a record counts only if it is that target's: of its repository, installation and cluster. Of one that another installation writes
-only its installation is known here.
+only its installation is known here, and whether it was renamed.
 """
 
 from __future__ import annotations
@@ -43,4 +43,8 @@ class ForeignRecords(ConfiguredRecords):
         if state.installation != installation:
             seen = f"its record is of the installation {state.installation}, not {installation}"
             raise StateInvalid.of(f"target {target.name}", seen, fix="write `revision.promoted.installation`")
+        if new := state.renamed_to:
+            where = f", whose record is {new}" if new.namespace != self._ways.settings.state_namespace else ""
+            seen = f"it was renamed: target {new.name}{where} has taken over what it had"
+            raise StateInvalid.of(f"target {target.name}", seen, fix=f"write `from: {new.name}` in `revision.promoted`")
         return state

@@ -1,7 +1,8 @@
 """Which targets are siblings: of one repository, revision, cluster and installation. `handler.engine.planner.siblings` asks them.
 
 Law: the configuration says which; clusters are asked only where two targets reach theirs in different ways. A target whose cluster can't be
-asked then may be on this one: what git declares for it isn't deleted.
+asked then may be on this one: what git declares for it isn't deleted. Targets that follow one branch by different promotions are siblings,
+too.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class OneRepository:
 
     def _alike(self) -> list[Target]:
         mine = self._target
-        others = [each for each in self._ways.settings.targets if each.name != mine.name and each.revision == mine.revision]
+        others = [each for each in self._ways.settings.targets if each.name != mine.name and each.revision.is_like(mine.revision)]
         return [each for each in others if shares_repository(mine, each)]
 
     def _is_here(self, other: Target) -> bool | None:
@@ -70,7 +71,8 @@ class OneRepository:
 
     def _sibling(self, other: Target, *, uncertain: bool) -> Sibling:
         applyset = applyset_id(state_name(other.name), self._ways.settings.state_namespace)
-        return Sibling(other, applyset, partial(self._preparer, other, uncertain), partial(self._ways.store, other), uncertain)
+        preparer, store = partial(self._preparer, other, uncertain), partial(self._ways.store, other)
+        return Sibling(other, applyset, preparer, store, uncertain, other.revision.promoted != self._target.revision.promoted)
 
     def _preparer(self, other: Target, uncertain: bool) -> Preparer:
         return self._prepare(other, self._ways.discovery(self._target) if uncertain else None)

@@ -21,7 +21,7 @@ from handler.engine.run.other_records import OtherRecord
 from handler.engine.run.promotion_claims import Awaited, Claims
 from handler.model.errors import AnnealError, ClusterUnavailable, StateInvalid
 from handler.state.configmap import state_name
-from handler.state.heartbeat import Beat, Heartbeat
+from handler.state.heartbeat import UNREAD, Heartbeat, Pulse
 from handler.state.record import Attempt, State, TargetHealth
 from handler.state.record_format import stamp
 from handler.state.soak import glimpsed
@@ -34,7 +34,7 @@ Metadata = Mapping[str, dict[str, Any]]
 class _Seen:
     states: Metadata
     uid: str
-    beat: Beat | None
+    pulse: Pulse
 
 
 class SummarisedRecords:
@@ -73,7 +73,7 @@ class SummarisedRecords:
         if summary is None or summary.home != home_of(configured.repository.url, settings.installation, seen.uid):
             raise StateInvalid.of(f"target {target}", "the summary of its record can't be read, or is of another repository or cluster")
         state = recorded(summary, configured, seen.uid, settings)
-        beat = None if summary.attempt else seen.beat
+        beat = None if summary.attempt else seen.pulse.watch(target)
         return OtherRecord(target, state, health_now(state.health, state.attempt, beat, self.now, settings))
 
     def _of(self, target: Target) -> _Seen:
@@ -93,7 +93,7 @@ class SummarisedRecords:
             known = self._listed.get(target.cluster)
             states, uid = known or (listed(objects, settings), self._ways.cluster_uid(target))
             heartbeat = Heartbeat(objects, settings.state_namespace, settings.installation)
-            return _Seen(states, uid, heartbeat.read().watched if settings.health_interval else None)
+            return _Seen(states, uid, heartbeat.read() if settings.health_interval else UNREAD)
         except AnnealError as error:
             return error
 

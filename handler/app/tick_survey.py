@@ -180,8 +180,8 @@ class TickSurvey:
         found = asked.listed[dependency.cluster]
         if found is None:
             return True
-        metadata, together = found.get(state_name(name)), dependency.revision == dependant.revision
-        together = together and shares_repository(dependency, dependant)
+        metadata, together = found.get(state_name(name)), dependency.revision.is_like(dependant.revision)
+        together = together and shares_repository(dependency, dependant) and not dependency.revision.promoted  # else it may be newer
         summary = None
         if metadata is not None:
             summary = summary_shortcuts.own_summary(metadata, self._settings.state_namespace, name, TOOLING)

@@ -149,6 +149,10 @@ class Revision:
             return ""
         return f"refs/tags/{self.tag}" if self.tag else f"refs/heads/{self.branch or 'main'}"
 
+    def is_like(self, other: Revision) -> bool:
+        """Whether two name the same of a repository, whichever commits of it others must have proven."""
+        return (self.ref, self.semver, self.commit) == (other.ref, other.semver, other.commit)
+
     def __str__(self) -> str:
         followed = f"the highest tag in {self.semver}" if self.semver else self.ref or f"commit {self.commit}"
         return f"{followed}, promoted from {', '.join(self.promoted.from_)}" if self.promoted else followed

@@ -1,6 +1,7 @@
 """What `revision.promoted` of all targets must be together: configured targets of the same repository, and no circle.
 
-Targets of another installation (`Promoted.is_elsewhere`) are known by their records alone: the runs judge those.
+`dependsOn` may lead back in a circle, too. Targets of another installation (`Promoted.is_elsewhere`) are known by their records
+alone: the runs judge those.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 from handler.config.decode import nearest
 from handler.config.setting_rules import Fault
 from handler.config.settings import Settings, Target
+from handler.config.target_order import circle
 from handler.config.value_formats import is_glob
 from handler.model.target_matching import repository_key
 
@@ -50,10 +52,12 @@ def note_mistakes(settings: Settings, note: Note) -> None:
     for target in followed:
         for fault in _faults(settings, target):
             note(target.name, fault)
-    for circle in _circles({each.name: set(promoters(settings, each)) for each in followed}):
-        shown = " → ".join((*circle, circle[0]))
-        fault = Fault("from", f"targets wait for each other in a circle: {shown}", "let one of them follow a branch")
-        note(circle[0], fault)
+    follows = {each.name: set(promoters(settings, each)) for each in followed}
+    for found in _circles(follows, {each.name: set(each.depends_on) for each in settings.targets}):
+        fix = "let one of them follow a branch"
+        if any(name not in follows.get(before, ()) for before, name in pairwise((*found, found[0]))):
+            fix = f"{fix}, or take one out of `dependsOn`"
+        note(found[0], Fault("from", f"targets wait for each other in a circle: {' → '.join((*found, found[0]))}", fix))
 
 
 def _faults(settings: Settings, target: Target) -> Iterator[Fault]:
@@ -72,19 +76,17 @@ def _faults(settings: Settings, target: Target) -> Iterator[Fault]:
             yield Fault("from", seen, "name a target of the same repository, or add its URL to `repository.aliases`")
 
 
-def _circles(waits: Mapping[str, set[str]]) -> Iterator[tuple[str, ...]]:
-    left = {name: others & waits.keys() for name, others in waits.items()}
-    while True:
-        try:
-            TopologicalSorter(left).prepare()
-        except CycleError as error:
-            found: list[str] = error.args[1][:0:-1]  # each before the one that it waits for
-            first = found.index(min(found))
-            circle = (*found[first:], *found[:first])
-            yield circle
-            left[circle[0]] = left[circle[0]] - {circle[1 % len(circle)]}
-        else:
-            return
+def _circles(follows: Mapping[str, set[str]], depends: Mapping[str, set[str]]) -> Iterator[tuple[str, ...]]:
+    """Yield circles in which one follows the next; those of `dependsOn` alone are noted where that is written (`target_order`)."""
+    left = {name: (others | follows.get(name, set())) & depends.keys() for name, others in depends.items()}
+    while found := circle(left):
+        steps = [*pairwise((*found, found[0]))]
+        followed = [(name, after) for name, after in steps if after in follows.get(name, ())]
+        name, after = min(followed, default=steps[0])
+        if followed:
+            start = found.index(name)
+            yield (*found[start:], *found[:start])
+        left[name] = left[name] - {after}
 
 
 def _matched(glob: str, names: tuple[str, ...], own: str) -> tuple[str, ...]:

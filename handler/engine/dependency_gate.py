@@ -2,7 +2,8 @@
 
     a new head, or new settings      waits, whatever asks for it: a push, a tick, a person's `apply`, an approval
     the recorded commit              never waits: drift is corrected, what was begun for it is mended
-    a commit named by a person       never waits, nor does a pinned one, a rollback, or what an open attempt has begun
+    what an open attempt has begun   is finished first, also where a newer head waits
+    a commit named by a person       never waits, nor does a pinned one, or a rollback
     a commit that reads the same     is recorded
 
 Law: a run that waits writes no object, opens no attempt, and writes the record only where that doesn't say so yet. A dependency's run that
@@ -18,7 +19,8 @@ from handler.engine.planner.desired import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.run import revision
 from handler.engine.run.context import RunContext
-from handler.engine.run.readiness_look import obstacle
+from handler.engine.run.readiness_look import obstacles
+from handler.model.errors import AuthorError
 from handler.model.result import Outcome, Result
 from handler.state.dependency_wait import DependencyWait
 from handler.state.record import State
@@ -33,6 +35,9 @@ def ended(run: RunContext) -> Result | None:
     wait = None if run.job.dry_run else waits(run)
     is_new = wait is not None and not _is_known(run.state, wait)
     if wait is None or (is_new and shortcuts.same_reads(run)):
+        return None
+    if begun := _begun(run):
+        run.revision = replace(run.revision, commit=begun)
         return None
     holds = revision.holds_recorded(run)
     if not holds or (is_new and run.state.attempt is None):
@@ -59,9 +64,7 @@ def waits(run: RunContext) -> DependencyWait | None:
     """Return what a run's commit waits for; None: nothing. Each dependency's record is read, and the head of its revision."""
     if not run.deps.awaited or not _is_new(run):
         return None
-    since, head = run.job.since(run.deps.slack), run.revision.head
-    looked = (obstacle(run.deps, each, head, since) for each in run.deps.awaited)
-    found = tuple(each for each in looked if each)
+    found = obstacles(run.deps, run.revision.head, run.job.since(run.deps.slack))
     if not found:
         return None
     wait, before = DependencyWait(run.revision.commit, run.deps.settings, stamp(run.deps.clock()), found), run.state.awaits
@@ -74,6 +77,18 @@ def noted(run: RunContext, inputs: Inputs, planned: Planned) -> Planned:
     wait = None if same else waits(run)
     notes = (f"a run would wait for {each.target}: {each.why}; {each.fix}" for each in (wait.on if wait else ()))
     return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *notes)))
+
+
+def _begun(run: RunContext) -> str:
+    """Return the commit that an open attempt has half brought, where it can be finished; empty: there is none."""
+    begun = run.state.attempt
+    if begun is None or begun.commit == run.state.commit or begun.settings != run.deps.settings:
+        return ""
+    try:
+        run.deps.preparer.tree(begun.commit)
+    except AuthorError:  # the host has it no longer, or it was signed by none
+        return ""
+    return begun.commit
 
 
 def _is_known(state: State, wait: DependencyWait) -> bool:

@@ -66,7 +66,7 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
     try:
         result = _unlocked(run)
     except Busy as error:
-        result = run.problem_result(Outcome.BUSY, hidden(error, run.mask))
+        result = run.problem_result(Outcome.BUSY, hidden(requests.busy(run, error), run.mask))
     except AnnealError as error:
         result = _ended_by(run, error)
     finally:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from handler.engine.run import revision, transitions
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import RequestRefused
-from handler.model.errors import AnnealError, LeaseLost, Stopping
+from handler.model.errors import AnnealError, Busy, LeaseLost, Stopping
 from handler.model.event import NAMED, Job
 from handler.model.result import Outcome, Result
 from handler.state import run_history
@@ -42,6 +42,17 @@ def ask(run: RunContext) -> None:
     run.stored = run.deps.store.update(lambda state: transitions.asked(state, run.job, pin, run.deps.clock(), corrects=corrects), initial)
     if run.job.force and not run.job.commit:
         run.job, run.forced = replace(run.job, force=False), True
+
+
+def busy(run: RunContext, error: Busy) -> Busy:
+    """Return the error of a run that finds the Lease held. The holder does what it reads in the record; a promotion isn't written there."""
+    if not run.job.promote:
+        return error
+    name, commit = run.job.target, run.revision.commit or run.job.commit
+    fix = f"once that is done: anneal promote {name}"
+    if commit:
+        fix = f"{fix} --commit {commit}; at once, pinned to it: anneal apply {name} --commit {commit} --force"
+    return Busy(*(replace(each, message=each.message.partition(";")[0] + "; nothing was promoted", fix=fix) for each in error.problems))
 
 
 _ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}

@@ -13,6 +13,7 @@ from handler.engine.run.context import RunContext
 from handler.engine.run.revision import pin_left
 from handler.engine.summary_shortcuts import UNSETTLED
 from handler.model.result import Outcome, Result
+from handler.state.record import State
 from handler.state.record_format import seconds_of
 
 
@@ -39,11 +40,16 @@ def _unarrived(run: RunContext) -> Result | None:
     return replace(run.result(outcome, message), next_try=run.deps.clock() + seconds if seconds else 0.0)
 
 
+def _only_waits(state: State) -> bool:
+    """Whether nothing stands in the way of another commit but that it might have to wait for other targets, as the last one does."""
+    return state.awaits is not None and state.status.phase == Outcome.WAITING and state.held is None
+
+
 def same_reads(run: RunContext) -> bool:
     """Whether the new commit changes nothing that the render read (monorepos)."""
     state = run.state
     special = run.drift or run.force or run.job.dry_run or run.recovery or run.job.commit or state.pin or state.approval
-    unsettled = state.attempt or state.former or state.status.phase in UNSETTLED
+    unsettled = state.attempt or state.former or (state.status.phase in UNSETTLED and not _only_waits(state))
     if special or unsettled or not state.reads or state.settings != run.deps.settings:
         return False
     tree = run.deps.preparer.tree(run.revision.commit)

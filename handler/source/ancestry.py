@@ -7,12 +7,19 @@ host can hide a way, and never make one up; what isn't shown is no way.
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
+from handler.model.errors import RefNotFound
 from handler.source.git_objects import COMMIT, Objects
 
+T = TypeVar("T")
+
 _KEPT = 1000  # answers
+_ABSENT = 30.0
 
 
 def leads_to(objects: Objects, head: str, commit: str) -> bool:
@@ -39,11 +46,15 @@ def parents(content: bytes) -> Iterator[str]:
 
 
 class KnownAncestry:
-    """Answers of `ask` (head, commit), which raises AnnealError; the last ones are kept. Safe to share between threads."""
+    """Answers of `ask` (head, commit), which raises AnnealError; the last ones are kept, a commit that isn't there for `_ABSENT` seconds.
 
-    def __init__(self, ask: Callable[[str, str], bool]) -> None:
-        self._ask = ask
+    Safe to share between threads.
+    """
+
+    def __init__(self, ask: Callable[[str, str], bool], clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask, self._clock = ask, clock
         self._known: dict[tuple[str, str], bool] = {}
+        self._absent: dict[tuple[str, str], tuple[float, RefNotFound]] = {}
         self._lock = threading.Lock()
 
     def get(self, head: str, commit: str) -> bool:
@@ -51,9 +62,25 @@ class KnownAncestry:
         key = head, commit
         with self._lock:
             known = self._known.pop(key, None)
-        found = self._ask(*key) if known is None else known
+        found = self._asked(key) if known is None else known
         with self._lock:
-            self._known[key] = found  # the newest last
-            while len(self._known) > _KEPT:
-                self._known.pop(next(iter(self._known)))
+            _keep(self._known, key, found)
         return found
+
+    def _asked(self, key: tuple[str, str]) -> bool:
+        since, error = self._absent.get(key, (-math.inf, None))
+        if error and self._clock() - since <= _ABSENT:
+            raise RefNotFound(*error.problems)
+        try:
+            return self._ask(*key)
+        except RefNotFound as absent:
+            with self._lock:
+                _keep(self._absent, key, (self._clock(), absent))
+            raise
+
+
+def _keep(known: dict[tuple[str, str], T], key: tuple[str, str], found: T) -> None:
+    known.pop(key, None)
+    known[key] = found  # the newest last
+    while len(known) > _KEPT:
+        known.pop(next(iter(known)))

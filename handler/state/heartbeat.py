@@ -86,6 +86,11 @@ class Pulse:
         """Return when a server last looked at a target; 0: never, as far as is known."""
         return self.targets.get(target, ("", 0.0))[1]
 
+    def watch(self, target: str) -> Beat | None:
+        """Return the last watch of one target's health; None: it was none of this target, as far as is known."""
+        server = self.servers.get(self.targets.get(target, ("", 0.0))[0])
+        return self.watched if self.watched and server and server.renewed >= self.watched.renewed else None
+
     @property
     def last(self) -> Server | None:
         """Return the server that renewed last, whether it runs or not."""
@@ -232,7 +237,7 @@ def known(health: TargetHealth, beat: Beat | None, now: float, drift_interval: f
         return replace(health, state=str(HealthState.UNKNOWN))
     vouched = judged + INTERVALS * drift_interval
     if beat and now - beat.renewed <= beat.duration:
-        has_gap = beat.since > max(vouched, seconds_of(health.since) if health.since else 0.0)
+        has_gap = beat.since > max(judged + beat.duration, seconds_of(health.since) if health.since else 0.0)
         return replace(health, since=stamp(beat.since)) if has_gap else health
     unwatched = beat is None or judged > beat.renewed + beat.duration
     if unwatched and now <= vouched:

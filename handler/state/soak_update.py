@@ -68,6 +68,8 @@ def _ended(soak: Soak, before: State, after: State, known: KnownHealth, now: flo
 def _goes_back(before: State, after: State) -> bool:
     """Whether a pin takes the target away from what it was on. From one explicit commit to the next isn't back, but for a rollback."""
     pin, commit = after.pin, (after.attempt or after).commit
-    if pin is None or pin.commit != commit or pin == before.pin:
+    if pin is None or pin.commit != commit:
         return False
+    if pin == before.pin:  # asked for before the attempt opened, unless the target is there already; what was pinned before isn't known
+        return before.commit != commit
     return before.pin is None or pin.automatic or pin.reason.startswith("rollback")

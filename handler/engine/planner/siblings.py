@@ -44,7 +44,8 @@ class Sibling:
     """Another target that may own what this one declares.
 
     `preparer`: its own, whose cache stays as it is; `store`: its record. To ask for them may raise AnnealError. `uncertain`: its cluster
-    can't be asked which one it is, and its record isn't here; what git declares for it is all that is known.
+    can't be asked which one it is, and its record isn't here; what git declares for it is all that is known. `apart`: it follows others
+    than this target, or none, and so is on other commits: what counts is what it has or is being brought to.
     """
 
     target: Target
@@ -52,6 +53,7 @@ class Sibling:
     preparer: Callable[[], Preparer]
     store: Callable[[], StateStore]
     uncertain: bool = False
+    apart: bool = False
 
 
 class Siblings(Protocol):
@@ -271,6 +273,9 @@ class SiblingQuestions:
         if state and suspend and state.commit not in ("", self.head):
             way_out = f"removing `suspend: true` from target {name} in anneal.yaml" if suspend is CONFIGURED else f"`anneal resume {name}`"
             return StandingCommit(state.commit, f"is suspended by {suspend.by}", way_out)
+        if sibling.apart and state and (on := (state.attempt or state).commit):
+            way_out = f"`anneal {'promote' if sibling.target.revision.promoted else 'apply'} {name}`"
+            return StandingCommit(on, f"follows commits of its own and is on {on[:12]}", way_out)
         if state and state.pin and state.pin.commit != self.head and preparer.is_held_by(state.pin, self.head):
             return StandingCommit(state.pin.commit, f"is pinned to {state.pin.commit[:12]}", f"`anneal unpin {name}`")
         return StandingCommit(self.head)

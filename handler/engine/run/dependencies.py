@@ -14,7 +14,7 @@ from handler.engine.planner.planner import Planner
 from handler.engine.planner.siblings import NoSiblings, Siblings
 from handler.engine.run.former_record import RecordPlaces
 from handler.engine.run.other_records import NoOtherRecords, OtherRecords
-from handler.engine.run.promotion import Promoters
+from handler.engine.run.promotion import Promoters, nowhere
 from handler.model.plan import Plan
 from handler.model.run_event import Announce, unheard
 from handler.plan.gap import FieldGaps
@@ -29,7 +29,7 @@ class AwaitedTarget:
     """A target that another one depends on. `settings`: the digest of its settings; `shares_repository`: with the dependant.
 
     `head`: the commit that its revision names, or that others have proven for its record, by an answer of monotonic second so or later;
-    `is_held_by`: whether a head leaves its pin as it is. Both raise AnnealError.
+    `is_held_by`: whether a head leaves its pin as it is; `reaches`: whether a commit leads to another. They raise AnnealError.
     """
 
     target: Target
@@ -37,6 +37,7 @@ class AwaitedTarget:
     shares_repository: bool
     head: Callable[[State, float], str]
     is_held_by: Callable[[Pin, str], bool]
+    reaches: Callable[[str, str], bool] = nowhere
 
 
 @dataclass(frozen=True, slots=True)

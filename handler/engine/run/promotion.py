@@ -25,8 +25,11 @@ from handler.model.tree import OUTSIDE, ReadSet, Tree
 from handler.state.record import State
 from handler.state.record_format import seconds_of
 
+_MOST_REFUSED = 5  # commits that records claim, and that the git host doesn't have or show on the branch: no further one is asked for
 
-def _nowhere(_head: str, _commit: str) -> bool:
+
+def nowhere(_head: str, _commit: str) -> bool:
+    """Know of no commit that leads to another."""
     return False
 
 
@@ -64,7 +67,7 @@ class Promoters:
     repositories: frozenset[str] = frozenset()
     records: OtherRecords = field(default_factory=NoOtherRecords)
     head: Callable[[float], str] = lambda _since: ""
-    reaches: Callable[[str, str], bool] = _nowhere
+    reaches: Callable[[str, str], bool] = nowhere
     tree: Callable[[str], Tree] = _no_tree
 
     def choose(self, known: State, now: float, since: float = math.inf) -> Promotion:
@@ -80,8 +83,9 @@ class Promoters:
     def by_hand(self, known: State, commit: str, now: float, *, force: bool) -> str:
         """Return the commit that a person promotes: this one, or what the first target has. Raises RequestRefused, AnnealError."""
         claims, unread = self._claims(now)
-        if unread:
-            raise RequestRefused.of(f"target {self.target}", str(unread[0]))
+        if unread and not (force and commit):
+            fix = f"without it: anneal promote {self.target} --commit {commit or 'SHA'} --force"
+            raise RequestRefused.of(f"target {self.target}", str(unread[0]), fix=fix)
         first = claims.records[0].state if claims.records else None
         commit = _whole(commit, claims.candidates()) or (first.commit if first else "")
         if not commit:
@@ -105,16 +109,17 @@ class Promoters:
             return Awaited(name, f"its record can't be read: {error}")
 
     def _newest_proven(self, claims: Claims, known: State, since: float) -> Promotion:
-        first = Promotion(known.commit)
+        first, refused = Promotion(known.commit), set[str]()
         for commit in claims.candidates():
-            if commit == known.commit:
+            if commit == known.commit or len(refused) == _MOST_REFUSED:
                 break
-            awaited = claims.awaited(commit, partial(self._reads_of, commit))
+            awaited = claims.awaited(commit, partial(self._reads_of, refused, commit))
             objection = None if awaited else self._objection(known, commit, since)
             if not awaited and objection is None:
                 return Promotion(commit) if not first.next else replace(first, commit=commit)
             if objection and objection.final:  # older than what is recorded, and so are all that follow
                 break
+            refused |= {commit} if objection else set()
             if not first.next:
                 found = awaited or ((objection,) if objection else ())
                 first = Promotion(known.commit, commit, found, soonest(found))
@@ -168,12 +173,13 @@ class Promoters:
             seen = f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}"
             raise RequestRefused.of(f"target {self.target}", seen, fix=fix) from None
 
-    def _reads_of(self, commit: str, state: State) -> str:
+    def _reads_of(self, refused: set[str], commit: str, state: State) -> str:
         if not state.reads_paths or any(path.startswith(OUTSIDE) for path in state.reads_paths):
             return ""  # what isn't git's is another target's to ask
         try:
             return ReadSet(tuple((path, "") for path in state.reads_paths)).on(self.tree(commit)).digest()
         except AuthorError:
+            refused.add(commit)
             return ""
 
 

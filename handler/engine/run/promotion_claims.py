@@ -117,6 +117,8 @@ class Claims:
             return f"has left {commit[:12]}, and {kept}"
         if record.state and record.state.attempt:
             return f"has a run for {record.state.attempt.commit[:12]} under way"
+        if record.state and (leads := _asked(record.state)):
+            return f"is asked to go to {leads[:12]}"
         if not since:
             health = record.health
             began = f" since {health.since}" if health.since else ""
@@ -133,7 +135,7 @@ class Claims:
         since = seconds_of(soak.healthy_since)
         if soak.until:
             return since, min(seconds_of(soak.until), self.now)
-        if record.health.state != HealthState.HEALTHY:
+        if record.health.state != HealthState.HEALTHY or _asked(state):
             return 0.0, 0.0
         since = max(since, seconds_of(record.health.since) if record.health.since else 0.0)
         return since, min(seconds_of(state.attempt.since), self.now) if state.attempt else self.now
@@ -173,6 +175,11 @@ def _reading_the_same(state: State, reads_of: ReadsOf) -> Soak | None:
     if current is None or current.ended or not state.reads or current.reads != state.reads:
         return None
     return current if reads_of(state) == state.reads else None
+
+
+def _asked(state: State) -> str:
+    """Return the commit that a person, or a failure, lets a target go to; empty: none, or a run does that already."""
+    return state.pin.commit if state.pin and state.attempt is None and state.pin.commit != state.commit else ""
 
 
 def _under_way(state: State) -> str:

@@ -7,8 +7,9 @@
     else                                          ready at the head of its own revision, made by its settings
     not healthy, as far as is known now           not ready
 
-A dependant of the same repository and revision brings the commit that was meant for both: it waits for that very one. No text here holds
-an age: it stands in a record, which isn't written again as long as nothing else differs.
+A dependant of the same repository and revision brings the commit that was meant for both: it waits for that very one; where one of the two
+follows other targets, for that one or a newer one (`readiness_look`). No text here holds an age: it stands in a record, which isn't written
+again as long as nothing else differs.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def at_rest(target: Target, record: OtherRecord) -> Obstacle | None:
     """Return what keeps a dependency from being ready, whatever commit it should have; None: nothing does."""
     name, state = target.name, record.state
     if state is None or not (state.commit or state.attempt or state.status.phase):
-        return Obstacle(name, "it never ran", f"anneal apply {name}")
+        return Obstacle(name, "it never ran", _deploying(target))
     if state.awaits and state.status.phase == Outcome.WAITING:
         names = " and ".join(each.target for each in state.awaits.on)
         return Obstacle(name, f"it waits itself for {names}", f"anneal status {name}")
@@ -59,7 +60,7 @@ def at_rest(target: Target, record: OtherRecord) -> Obstacle | None:
         return Obstacle(name, f"{doing}: {_first_line(state.status.message)}", f"anneal status {name}")
     if state.attempt:
         return Obstacle(name, f"a run of it isn't through, for {state.attempt.commit[:12]}", f"anneal status {name}")
-    return None if state.commit else Obstacle(name, "it has applied nothing yet", f"anneal apply {name}")
+    return None if state.commit else Obstacle(name, "it has applied nothing yet", _deploying(target))
 
 
 def of_commit(seen: SeenDependency, now: float) -> Obstacle | None:
@@ -80,10 +81,18 @@ def _of_revision(seen: SeenDependency, state: State, now: float) -> Obstacle | N
             by, fix = "in the configuration", f"set `suspend: false` for {name} in anneal.yaml"
         return Obstacle(name, f"it is suspended {by} at {has}, and doesn't take {seen.head[:12]}", fix)
     if state.commit != seen.head:
-        return Obstacle(name, f"it has {has}, and git is at {seen.head[:12]}", f"anneal status {name}")
+        return _of_head(seen, has)
     if state.settings != seen.settings:
         return Obstacle(name, "its settings have changed and aren't applied yet", f"anneal apply {name}")
     return None
+
+
+def _of_head(seen: SeenDependency, has: str) -> Obstacle:
+    name, head = seen.target.name, seen.head[:12]
+    if not seen.target.revision.promoted:
+        return Obstacle(name, f"it has {has}, and git is at {head}", f"anneal status {name}")
+    more = "comes first, or something newer" if seen.together else "is proven"
+    return Obstacle(name, f"it has {has}, and {head} {more}", _deploying(seen.target))
 
 
 def _of_pin(seen: SeenDependency, state: State) -> Obstacle | None:
@@ -106,6 +115,10 @@ def _of_health(name: str, health: TargetHealth) -> Obstacle | None:
     if health.state == HealthState.PROGRESSING:
         return Obstacle(name, f"not all of it is healthy yet{worst}", f"anneal status {name}")
     return Obstacle(name, f"how it does isn't known{worst}", f"anneal apply {name}")
+
+
+def _deploying(target: Target) -> str:
+    return f"anneal {'promote' if target.revision.promoted else 'apply'} {target.name}"
 
 
 def _first_line(text: str) -> str:

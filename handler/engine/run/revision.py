@@ -126,9 +126,14 @@ def pin_left(run: RunContext) -> Pin | None:
         by = run.job.actor or run.job.trigger
         reason = f"rollback, asked for in run {run.run}" if run.job.rollback else "explicit commit"
         beside = run.deps.preparer.beside(run.state.reads_paths)
-        away = run.deps.preparer.reads_at(run.revision.head, beside)
+        away = run.deps.preparer.reads_at(_left(run), beside)
         return Pin(run.revision.commit, away, by, reason, stamp(run.deps.clock()), beside=beside)
     return run.state.pin
+
+
+def _left(run: RunContext) -> str:
+    """Return the commit that a new pin leads away from: where other targets have proven none yet, the one that may be the first."""
+    return run.revision.head or run.revision.promotion.next or run.deps.preparer.head().commit
 
 
 def holds(run: RunContext, pin: Pin, head: str = "") -> bool:

@@ -1,7 +1,8 @@
 """What ends a wait before its time: a newer head, a request, a pause, a lost Lease, the worker's end.
 
 Law: a request in this process ends it at once, one on the Lease at its next renewal; git host and record are read by all waits at the same
-moments, so that targets of one repository share an answer. A head that changes nothing of this run's inputs ends no wait.
+moments, so that targets of one repository share an answer. A head that changes nothing of this run's inputs ends no wait, nor does one
+that waits itself for other targets: it is looked at again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from handler.engine.run import revision
 from handler.engine.run.context import RunContext
 from handler.engine.run.push_lag import WAITS
+from handler.engine.run.readiness_look import obstacles
 from handler.model.errors import AnnealError, AuthorError, NewerHead
 from handler.model.event import Job
 from handler.state.record import Pin
@@ -95,6 +97,9 @@ class Interrupts:
             head = revision.newest(run, since)
             if head in ("", run.revision.head, run.revision.commit, self._passed) or not self._is_news(head):
                 self._passed = head
+                return
+            if head != run.state.commit and obstacles(run.deps, head, since):
+                run.elsewhere.pop(head, None)
                 return
         except AnnealError:
             return  # what can't be asked says nothing

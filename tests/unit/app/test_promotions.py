@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from handler.app.connections import Connections, Options
+from handler.app.other_records import ForeignRecords
 from handler.app.promotions import promoters_of
 from handler.config.git_settings import Promoted, Revision, SecretRef
 from handler.config.secrets import Secrets, references
 from handler.config.settings import Cluster, Settings, Target
-from handler.model.errors import ConfigInvalid
-from tests.unit.engine.promoting_targets import PROD, STAGING
+from handler.model.errors import ConfigInvalid, StateInvalid
+from handler.state.former import RecordName
+from handler.state.record_format import stamp
+from tests.unit.engine.promoting_targets import PROD, STAGING, Line
 
 
 class Directory:
@@ -36,7 +40,9 @@ def test_no_flag_means_the_cluster_of_another_installation_unless_none_is_writte
     elsewhere = made.elsewhere(Cluster(SecretRef(file="/theirs")), (STAGING,), "there", "blue")
     assert (elsewhere._options.kubeconfig, elsewhere._options.context, elsewhere._options.master) == ("", "", "")
     assert (elsewhere.settings.state_namespace, elsewhere.settings.installation) == ("there", "blue")
+    assert made.elsewhere(Cluster(SecretRef(file="/theirs")), (STAGING,), "there", "blue") is elsewhere
     same = made.elsewhere(None, (STAGING,), "", "blue")
+    assert same is not elsewhere
     assert (same._options.kubeconfig, same.settings.state_namespace) == ("/flag", made.settings.state_namespace)
 
 
@@ -44,3 +50,17 @@ def test_the_kubeconfig_of_another_installation_is_resolved_like_a_targets_own()
     ref = SecretRef(kubernetes_secret="anneal-system/staging/kubeconfig")
     follows = replace(PROD, revision=Revision(promoted=Promoted(("staging",), cluster=Cluster(ref))))
     assert [*references(Settings(targets=(follows,)), {"clusters"})] == [ref]
+
+
+def test_a_record_of_another_installation_that_was_renamed_proves_nothing_and_names_the_new_one() -> None:
+    line = Line()
+    line.commit("1")
+    line.done("staging")
+    records = ForeignRecords(line.handler, line.handler.target)
+    assert records.read("staging").state
+    for namespace, where in (("anneal-system", ""), ("there", ", whose record is ConfigMap/there/anneal-stage")):
+        new = RecordName("stage", namespace, stamp(line.now))
+        line.handler.store(STAGING).update(partial(replace, renamed_to=new))
+        with pytest.raises(StateInvalid, match=f"it was renamed: target stage{where} has taken over") as refused:
+            records.read("staging")
+        assert refused.value.problems[0].fix == "write `from: stage` in `revision.promoted`"

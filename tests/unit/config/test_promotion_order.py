@@ -61,6 +61,14 @@ def test_those_of_another_installation_are_not_looked_for_here() -> None:
         ((following("a", "b"), following("b", "a")), "targets wait for each other in a circle: a → b → a"),
         ((following("a", "c"), following("b", "'[a]'"), following("c", "b")), "in a circle: a → c → b → a"),
         (
+            ("name: staging, dependsOn: [prod]", following("prod", "staging")),
+            "in a circle: prod → staging → prod; let one of them follow a branch, or take one out of `dependsOn`",
+        ),
+        (
+            ("name: base, dependsOn: [b]", following("a", "base"), "name: b, dependsOn: [a]"),
+            "in a circle: a → base → b → a; let",
+        ),
+        (
             ("name: staging, repository: {url: 'https://git.example.com/else.git'}", following("prod", "staging")),
             "staging is of another repository, https://git.example.com/else.git: its commits are none of https://git.example.com/shop.git",
         ),
@@ -82,6 +90,12 @@ def test_aliases_make_repositories_the_same() -> None:
     other = "name: staging, repository: {url: 'https://mirror.example.com/shop.git', aliases: ['git@git.example.com:shop.git']}"
     settings = configured(other, following("prod", "staging"))
     assert promoters(settings, settings.targets[1]) == ("staging",)
+
+
+def test_a_circle_of_depends_on_alone_is_one_mistake_of_that() -> None:
+    (found,) = refused("name: a, dependsOn: [b]", "name: b, dependsOn: [a]", following("prod", "a", ", dependsOn: [a, b]"))
+    assert "dependsOn" in found
+    assert "prod" not in found
 
 
 def test_two_circles_are_two_mistakes() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -94,11 +94,12 @@ class Line:
         health = TargetHealth(state, stamp(self.now), stamp(self.now), (f"{name}/web: is {state}",))
         self.handler.store(self.handler.target(name)).update(lambda known: replace(known, health=health))
 
-    def beat(self, watched: float = 0.0) -> None:
-        """Renew the heartbeat: health was watched so many seconds ago."""
+    def beat(self, watched: float = 0.0, names: Sequence[str] | None = None, server: str = "server") -> None:
+        """Renew the heartbeat of a server that looks after these targets, all unless some are named: it watched so many seconds ago."""
         objects = self.handler.records(self.targets[0])
         objects.server_time = lambda: self.now  # type: ignore[method-assign]  # the clock of the API server
-        Heartbeat(objects, "anneal-system", "default").renew(Signs("server", "1", {}, (watched, 180.0)))
+        looks = {target.name: 0.0 for target in self.targets} if names is None else dict.fromkeys(names, 0.0)
+        Heartbeat(objects, "anneal-system", "default").renew(Signs(server, "1", looks, (watched, 180.0)))
 
     def value(self, name: str) -> str:
         """Return what lives."""

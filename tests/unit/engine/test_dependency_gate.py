@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from typing import Any
 from unittest.mock import patch
 
 from hypothesis import example, given
@@ -28,6 +29,7 @@ from handler.state.record import Attempt, Pin, RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.state.summary import Summary, home_of
+from tests.fakes.source_tree import FakeTree
 from tests.unit.engine.tick_walk import GOOD, HEAD, NOW, OTHER, SETTINGS, TARGET, URL, Host, Worked, stored, works
 from tests.unit.state import samples
 
@@ -155,6 +157,30 @@ def test_a_drift_run_that_finds_a_commit_that_waits_says_so_and_holds_the_record
         assert dependency_gate.ended(run) is None
         assert (run.revision.commit, run.revision.behind) == (OTHER, True)
         assert (run.state.status.phase, run.state.awaits and run.state.awaits.commit) == ("waiting", HEAD)
+
+
+class Keeping(Host):
+    """A git host that still has one commit."""
+
+    def fetch(self, sha: str, path: str = "") -> Any:
+        return FakeTree({}) if sha == samples.sha("9") else super().fetch(sha, path)
+
+
+def test_what_an_open_attempt_has_begun_is_finished_first_although_a_newer_head_waits() -> None:
+    begun = Attempt(samples.sha("9"), "d" * 64, SETTINGS, "u-1.1", samples.NOON)
+    for attempt, aims in (
+        (begun, begun.commit),
+        (replace(begun, settings="e" * 64), ""),  # by other settings than now
+        (replace(begun, commit=samples.sha("8")), ""),  # gone from the git host
+    ):
+        store, _ = stored(replace(WAITING, attempt=attempt))
+        run = run_of(store, Records([SICK]), Job("shop", "tick"))
+        run.deps.preparer.source = Keeping(HEAD)
+        run.read()
+        revision.choose(run)
+        result = dependency_gate.ended(run)
+        assert (result is None, run.revision.commit) == (bool(aims), aims or HEAD)
+        assert result is None or waits(result)
 
 
 def test_a_dependency_that_records_between_the_look_and_the_write_is_looked_at_again() -> None:

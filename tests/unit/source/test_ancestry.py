@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.model.errors import GitUnavailable
+from handler.model.errors import GitUnavailable, RefNotFound
 from handler.source.ancestry import KnownAncestry, leads_to, parents
 from handler.source.git_objects import BLOB, COMMIT
 
@@ -46,6 +46,21 @@ def test_an_answer_is_kept_and_an_error_is_not() -> None:
         known.get(A, B)
     assert [known.get(A, B), known.get(A, B), known.get(A, C), known.get(A, C)] == [True, True, False, False]
     assert asked == [(A, B), (A, B), (A, C)]
+
+
+def test_a_commit_that_is_not_there_is_asked_for_again_after_a_while() -> None:
+    asked, now = list[str](), [0.0]
+
+    def ask(_: str, of: str) -> bool:
+        asked.append(of)
+        raise RefNotFound.of(of, "isn't there")
+
+    known = KnownAncestry(ask, lambda: now[0])
+    for moment, of, count in ((0.0, B, 1), (30.0, B, 1), (30.0, C, 2), (30.1, B, 3), (60.0, B, 3)):
+        now[0] = moment
+        with pytest.raises(RefNotFound, match="isn't there"):
+            known.get(A, of)
+        assert len(asked) == count, moment
 
 
 def test_a_thousand_answers_are_kept_and_the_oldest_goes() -> None:

@@ -189,6 +189,16 @@ def test_targets_of_a_server_that_ends_are_anothers_until_that_says_otherwise(cl
     assert cluster.lease.read().server("bank") is None
 
 
+def test_a_watch_is_of_the_targets_of_a_server_that_lived_then(cluster: Cluster) -> None:
+    cluster.lease.renew(signs("one", "shop", "bank", watched=(5.0, 180.0)))
+    assert cluster.lease.read().watch("shop") == Beat(cluster.now - 5, 180.0)
+    cluster.now += 1000  # it is gone
+    assert cluster.lease.read().watch("shop") == Beat(cluster.now - 1005, 180.0), "which holds no longer"
+    cluster.lease.renew(signs("two", "bank", watched=(0.0, 180.0)))
+    found = cluster.lease.read()
+    assert (found.watch("bank"), found.watch("shop"), found.watch("none")) == (Beat(cluster.now, 180.0), None, None)
+
+
 @pytest.mark.parametrize(
     ("beat", "ago", "state"),
     [
@@ -246,8 +256,9 @@ def test_a_watch_goes_on_without_a_gap_until_there_is_one_also_from_server_to_se
     ("since", "ago", "known_since"),
     [
         (NOW - 9000, 9000.0, 9000.0),  # watched all the time
-        (NOW - 3600, 9000.0, 9000.0),  # the record vouched until it was watched
-        (NOW - 3599, 9000.0, 3599.0),
+        (NOW - 8820, 9000.0, 9000.0),  # no longer than a watch may take
+        (NOW - 8819, 9000.0, 8819.0),
+        (NOW - 3600, 9000.0, 3600.0),  # the watch was away, for less than three drift intervals
         (NOW - 100, 50.0, 50.0),  # it is so since later
         (0.0, 9000.0, 9000.0),  # a heartbeat of an older version doesn't say
     ],

@@ -193,6 +193,20 @@ def test_a_pin_away_from_it_is_a_way_back(target: Target, pin: Pin | None, ended
     assert target.state.soaks[0].commits == (commit_of(1),)
 
 
+def test_a_pin_that_was_asked_for_before_the_attempt_opened_is_a_way_back_and_one_that_stands_already_is_none(target: Target) -> None:
+    pin = Pin(commit_of(1), reason="rollback, asked for in run x")
+    target.record(2, 2)
+    target.now += 500
+    target.write(pin=pin)  # another run holds the Lease
+    target.record(1, 1, pin=pin)
+    again, before = target.state.soaks[:2]
+    assert (before.commits, before.ended) == ((commit_of(2),), "rolled-back")
+    assert not target.proven(2, 1)
+    target.now += 500
+    target.write(attempt=Attempt(commit_of(1), reads_of(1), "d" * 64, TOKEN, stamp(target.now)))  # new settings, still pinned
+    assert (again.ended, target.state.soaks[0].ended) == ("", "replaced")
+
+
 def test_from_one_pinned_commit_to_the_next_is_no_way_back_but_a_rollback_is() -> None:
     for reason, ended in (("explicit commit", "replaced"), ("rollback, asked for in run x", "rolled-back")):
         target = Target()
@@ -241,10 +255,12 @@ def test_a_watch_vouches_for_it_and_a_gap_of_the_watch_starts_the_clock_again(ta
     assert target.state.soaks[1].healthy_since == stamp(target.now - 100)
 
 
-def test_a_watch_that_began_while_the_record_vouched_leaves_no_gap(target: Target) -> None:
+def test_a_watch_that_begins_in_time_leaves_no_gap_and_a_later_one_does_although_the_record_vouched(target: Target) -> None:
     target.now += 10 * DRIFT
-    target.beat = Beat(target.now, 180.0, START + 3 * DRIFT)
+    target.beat = Beat(target.now, 180.0, START + 180)
     assert target.proven(1, 10 * DRIFT)
+    target.beat = Beat(target.now, 180.0, START + 181)
+    assert (target.proven(1, 10 * DRIFT - 181), target.proven(1, 10 * DRIFT - 180)) == (True, False)
 
 
 # --- as it is kept

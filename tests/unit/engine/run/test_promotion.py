@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from handler.app.promotions import promoters_of
 from handler.model.errors import ClusterUnavailable
 from handler.model.result import Outcome
+from handler.model.tree import Tree
+from handler.state.record import Pin
 from handler.state.soak import Soak
-from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, Line
+from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following
 
 
 @pytest.fixture
@@ -161,6 +164,23 @@ def test_what_was_rolled_back_from_is_never_promoted(line: Line) -> None:
     assert f"anneal promote prod --commit {second} --force" in refused.message
 
 
+def test_what_a_rollback_is_asked_for_is_not_promoted_before_that_ran_and_never_after(line: Line) -> None:
+    """The rollback is written while another run holds the Lease, or its plan is held."""
+    first, second = line.state("staging").commit, line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    away = line.handler.dependencies("staging").preparer.reads_at(second, ())
+    pin = Pin(first, away, reason="rollback, asked for in run x")
+    line.handler.store(line.handler.target("staging")).update(lambda known: replace(known, pin=pin))
+    result = line.done("prod")
+    assert (line.state("prod").commit, result.next_try) == (first, 0.0)
+    assert f"staging: is asked to go to {first[:12]}" in result.message
+    line.done("staging", "drift")
+    assert (line.state("staging").commit, [soak.ended for soak in line.state("staging").soaks[:2]]) == (first, ["", "rolled-back"])
+    line.later(SOAK)
+    assert line.on() == first
+
+
 def test_a_commit_that_a_person_pinned_counts_once_it_has_soaked(line: Line) -> None:
     second = line.commit("2")
     line.commit("3")
@@ -213,6 +233,45 @@ def test_an_older_claim_deploys_nothing_and_an_unknown_commit_neither(line: Line
     assert line.state("prod").commit == second
     assert "can't be deployed" in result.message
     assert line.run("prod", "oneoff", promote=True, commit=first).message.endswith(f"to go back: anneal rollback prod --to {first}")
+
+
+def test_a_forged_record_costs_a_few_questions() -> None:
+    line = Line()
+    line.commit("1")
+    line.done("staging")
+    line.later(SOAK)
+    line.done("prod")
+    first = line.state("prod").commit
+    forge(line, *(line.host.commit({"forged": str(number)}) for number in range(9)), line.commit("2"))
+    asked = list[tuple[str, str]]()
+    promoters = promoters_of(line.handler, PROD)
+
+    def reaches(head: str, commit: str) -> bool:
+        asked.append((head, commit))
+        return promoters.reaches(head, commit)
+
+    found = replace(promoters, reaches=reaches).choose(line.state("prod"), line.now)
+    assert (found.commit, len({commit for _, commit in asked})) == (first, 5)
+
+
+def test_what_a_forged_record_claims_is_looked_for_a_few_times_for_the_others_of_a_wave() -> None:
+    late = following("late", "staging", "other")
+    line = Line((STAGING, replace(STAGING, name="other", namespaces=("other",), path="other"), late))
+    line.commit("1")
+    line.done("staging")
+    line.done("other")
+    line.later(SOAK)
+    line.done("late")
+    forge(line, *(f"{number}" * 40 for number in range(9)))
+    asked = list[str]()
+    promoters = promoters_of(line.handler, late)
+
+    def tree(sha: str) -> Tree:
+        asked.append(sha)
+        return promoters.tree(sha)
+
+    found = replace(promoters, tree=tree).choose(line.state("late"), line.now)
+    assert (found.commit, len(asked)) == (line.state("other").commit, 5)
 
 
 def test_a_record_of_another_repository_proves_nothing(line: Line) -> None:

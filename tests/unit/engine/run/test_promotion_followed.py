@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from handler.config.settings import Settings
+from handler.model.event import Job
 from handler.model.result import Outcome
-from tests.unit.engine.promoting_targets import MINUTE, SOAK, STAGING, Line, following
+from tests.fakes.engine import engine
+from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following
 
 
 @pytest.fixture
@@ -40,6 +44,30 @@ def test_a_follower_that_was_rolled_back_stays_there_until_something_else_is_pro
     line.later(SOAK)
     assert line.on() == third
     assert line.state("prod").pin is None
+
+
+def test_pinned_before_anything_is_proven_it_stays_until_what_is_proven_changes() -> None:
+    line = Line()
+    first, second = line.commit("1"), line.commit("2")
+    line.done("staging")
+    line.done("prod", "oneoff", commit=first, force=True, actor="ada")
+    line.later(SOAK)
+    assert line.on() == first, "the second is proven, and it was pinned away from that"
+    assert line.state("prod").pin
+    third = line.commit("3")
+    line.done("staging")
+    line.later(SOAK)
+    assert (line.on(), line.state("prod").pin) == (third, None)
+    assert second != third
+
+
+def test_pinned_before_anything_is_recorded_elsewhere_it_stays_until_the_branch_has_changed() -> None:
+    line = Line()
+    first, second = line.commit("1"), line.commit("2")
+    line.done("prod", "oneoff", commit=first, force=True, actor="ada")
+    line.done("staging")
+    line.later(SOAK)
+    assert (line.on(), line.state("staging").commit) == (first, second)
 
 
 def test_unpin_follows_again_at_once(line: Line) -> None:
@@ -80,6 +108,37 @@ def test_by_hand_only_force_brings_what_is_not_well(line: Line, way: str) -> Non
     forced = line.run("prod", "oneoff", promote=True, commit=second, force=True)
     assert (forced.outcome, line.state("prod").commit, line.state("prod").pin) == (Outcome.APPLIED, second, None)
     assert line.on() == second
+
+
+def test_where_a_record_cannot_be_read_only_force_brings_a_commit_that_is_named(line: Line) -> None:
+    second = line.commit("2")
+    line.handler.store(STAGING).update(lambda known: replace(known, installation="other"))
+    for fields, way in (({}, "SHA"), ({"commit": second}, second), ({"force": True}, "SHA")):
+        refused = line.run("prod", "oneoff", promote=True, **fields)
+        assert (refused.outcome, "staging: its record can't be read" in refused.message) == (Outcome.REFUSED, True)
+        assert refused.problems[0].fix == f"without it: anneal promote prod --commit {way} --force"
+    line.done("prod", "oneoff", promote=True, commit=second, force=True)
+    assert (line.state("prod").commit, line.value("prod"), line.state("prod").pin) == (second, "2", None)
+
+
+@pytest.mark.slow
+def test_one_that_finds_a_run_under_way_says_that_nothing_was_promoted_and_what_is_at_once(line: Line) -> None:
+    second = line.commit("2")
+    line.done("staging")
+    settings = Settings(targets=line.targets, lease_duration=1.0)  # another worker waits so long
+    other = engine(line.server, line.host, settings, clock=lambda: line.now)
+    other._holder = "other"
+    held = line.handler.lock(PROD).acquire()
+    try:
+        busy = other.run(Job("prod", "oneoff", promote=True))
+        left = other.run(Job("prod", "oneoff", commit=second, force=True))
+    finally:
+        held.hand_over()
+    assert (busy.outcome, busy.message.count("nothing was promoted")) == (Outcome.BUSY, 1)
+    assert busy.problems[0].fix == (
+        f"once that is done: anneal promote prod --commit {second}; at once, pinned to it: anneal apply prod --commit {second} --force"
+    )
+    assert (left.outcome, "it runs again when it is done" in left.message) == (Outcome.BUSY, True)
 
 
 def test_not_even_force_brings_what_is_not_on_the_branch(line: Line) -> None:

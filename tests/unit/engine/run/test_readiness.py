@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.config.git_settings import Repository
+from handler.config.git_settings import Promoted, Repository, Revision
 from handler.config.settings import Target
 from handler.engine.run import readiness
 from handler.engine.run.other_records import OtherRecord
@@ -25,6 +25,7 @@ NOW = seconds_of(NOON)
 HAS, HEAD = sha("a"), sha("b")
 SETTINGS, OTHER = "c" * 64, "d" * 64
 INFRA = Target("infra", Repository("https://git.example.com/acme/infra.git"), ("infra",))
+PROMOTED = replace(INFRA, revision=Revision(promoted=Promoted(("infra-staging",))))
 WELL = TargetHealth(HealthState.HEALTHY, NOON, NOON)
 GOOD = blank(commit=HEAD, reads="e" * 64, settings=SETTINGS, status=RunStatus("applied", NOON), health=WELL)
 _INPUTS: dict[str, Any] = {"commit": HEAD, "reads": "e" * 64, "settings": SETTINGS}
@@ -69,6 +70,12 @@ NOT_READY: dict[str, tuple[dict[str, Any], str, str]] = {
     "deleting": ({"state": failing("pruning")}, "what it has pruned isn't gone yet: Deployment/infra/db: no room", "anneal status infra"),
     "under way": ({"state": replace(GOOD, attempt=ATTEMPT)}, f"a run of it isn't through, for {HEAD[:12]}", "anneal status infra"),
     "behind": ({"state": replace(GOOD, commit=HAS)}, f"it has {HAS[:12]}, and git is at {HEAD[:12]}", "anneal status infra"),
+    "behind what is proven": (
+        {"state": replace(GOOD, commit=HAS), "target": PROMOTED},
+        f"it has {HAS[:12]}, and {HEAD[:12]} is proven",
+        "anneal promote infra",
+    ),
+    "nothing proven yet": ({"state": replace(GOOD, commit=""), "target": PROMOTED}, "it has applied nothing yet", "anneal promote infra"),
     "a pin that has ended": ({"state": PINNED}, f"it has {HAS[:12]}, and git is at {HEAD[:12]}", "anneal status infra"),
     "a pin that isn't applied": (
         {"state": replace(PINNED, commit=sha("f")), "pinned": True},

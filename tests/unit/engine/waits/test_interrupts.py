@@ -12,17 +12,37 @@ from handler.config.settings import Settings
 from handler.engine import outcomes
 from handler.engine.requests import ask
 from handler.engine.run.context import ChosenRevision, Round, RunContext
+from handler.engine.run.dependencies import AwaitedTarget
+from handler.engine.run.other_records import OtherRecord
 from handler.engine.waits import interrupts
 from handler.engine.waits.interrupts import Interrupts
 from handler.model.errors import AnnealError, ChartUnavailable, NewerHead, Stopping, Suspended
 from handler.model.event import Job
-from handler.state.record import Suspend, WaitingFor
+from handler.state.record import RunStatus, State, Suspend, TargetHealth, WaitingFor
 from tests.fakes.engine import ONE, cluster, engine, pushed
 from tests.fakes.git_host import GitHost, HostSource
 from tests.unit.engine.rendering import CHART, Elsewhere, FromElsewhere, rendering
 from tests.unit.engine.waiting_run import HEAD, NOON, Scene
 
 OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: other}\n"
+
+
+INFRA = replace(ONE.targets[0], name="infra")
+
+
+@dataclass
+class OthersRecord:
+    """The record of a target that another one depends on, which isn't healthy yet."""
+
+    commit: str = "e" * 40
+    state: State = field(init=False)
+
+    def __post_init__(self) -> None:
+        health = TargetHealth("progressing", NOON, NOON)
+        self.state = State("infra", "", "", commit=self.commit, settings="c" * 64, status=RunStatus("applied"), health=health)
+
+    def read(self, target: str) -> OtherRecord:
+        return OtherRecord(target, self.state, self.state.health)
 
 
 @pytest.fixture
@@ -58,6 +78,23 @@ def test_a_push_that_changes_what_the_run_was_made_from_ends_it(scene: Scene) ->
     assert run.revision.head == newer
     with pytest.raises(NewerHead):
         lookout.look()  # of another thread
+
+
+def test_a_push_that_waits_itself_for_another_target_ends_no_wait_before_that_is_ready(scene: Scene) -> None:
+    run = scene.wait()
+    others = OthersRecord()
+    awaited = AwaitedTarget(INFRA, "c" * 64, False, lambda _known, _since: others.commit, lambda _pin, _head: False)
+    run.deps = replace(run.deps, awaited=(awaited,), others=others)
+    lookout = Interrupts(run)
+    newer = pushed(scene.host, "2")
+    for number in range(2):
+        scene.around.jobs += (Job("shop", "push", hint=newer, moment=float(number)),)
+        lookout.look()
+    assert run.revision.head == scene.commit
+    others.state = replace(others.state, health=TargetHealth("healthy", NOON, NOON))
+    scene.around.jobs += (Job("shop", "tick"),)
+    with pytest.raises(NewerHead, match=newer[:12]):
+        lookout.look()
 
 
 def test_a_push_that_changes_nothing_read_ends_no_wait_and_is_fetched_once(scene: Scene) -> None:
