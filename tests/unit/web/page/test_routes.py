@@ -72,7 +72,15 @@ def test_a_viewer_sees_the_rows_of_his_targets_alone(door: Door) -> None:
 
 
 def test_the_overview_lists_retired_targets_that_a_visitor_may_see(door: Door) -> None:
-    gone = {"namespace": "anneal-system", "cluster": "default", "commit": "a" * 40, "subject": "", "orphans": 0, "takenBy": ""}
+    gone = {
+        "namespace": "anneal-system",
+        "cluster": "default",
+        "commit": "a" * 40,
+        "subject": "",
+        "orphans": 0,
+        "takenBy": "",
+        "stranger": False,
+    }
     door.retired = [{**gone, "target": name, "next": f"anneal retire {name} --prune"} for name in ("shop-old", "infra-old")]
     page = get(door.browser("BOB"), "/").text
     assert "anneal retire shop-old --prune" in page
