@@ -18,7 +18,7 @@ from handler.app.external_services import ExternalServices
 from handler.app.other_records import ConfiguredRecords
 from handler.app.promotions import promoters_of
 from handler.app.record_places import TargetRecords
-from handler.app.sibling_targets import OneRepository, shares_repository
+from handler.app.sibling_targets import OneRepository
 from handler.app.tables import LazyTable, Tables
 from handler.cluster.discovery import Discovery
 from handler.config.decryption import Decryption
@@ -128,8 +128,7 @@ class Handler(Connections):
         if target.revision.promoted is None:
             return super().head(target, since)
         store = self.brief_store(target)
-        known = store.read().state or store.blank("")
-        return Head(promoters_of(self, target).choose(known, self.now(), since).commit)
+        return Head(self._head_for(target, store.read().state or store.blank(""), since))
 
     # --- what a survey sees by
     @property
@@ -246,7 +245,7 @@ class Handler(Connections):
             siblings=OneRepository(self, target, self._sibling_preparer),
             health=self.custom_health(target),
             places=TargetRecords(self, target),
-            awaited=tuple(self._awaited(target, name) for name in target.depends_on),
+            awaited=tuple(self._awaited(name) for name in target.depends_on),
             others=ConfiguredRecords(self, self.target),
             promoters=promoters_of(self, target),
         )
@@ -254,17 +253,16 @@ class Handler(Connections):
     def _head_for(self, target: Target, known: State, since: float) -> str:
         if target.revision.promoted:
             return promoters_of(self, target).choose(known, self.now(), since).commit
-        return self.head(target, since).commit
+        return super().head(target, since).commit
 
     def _is_held_by(self, name: str, pin: Pin, head: str) -> bool:
         return self.dependencies(name).preparer.is_held_by(pin, head)
 
-    def _awaited(self, dependant: Target, name: str) -> AwaitedTarget:
+    def _awaited(self, name: str) -> AwaitedTarget:
         target = self.target(name)
         return AwaitedTarget(
             target,
             self.digest(target),
-            shares_repository(target, dependant),
             partial(self._head_for, target),
             partial(self._is_held_by, name),
             lambda later, earlier: self.ancestry(target).reaches(later, earlier),

@@ -36,7 +36,7 @@ def promoters_of(ways: Connections, target: Target) -> Promoters:
         target.name,
         promotion_order.promoters(ways.settings, target),
         promoted.soak,
-        promotion_order.keys_of(target),
+        target.repository.keys,
         _records(ways, target, promoted),
         lambda since: source.head(target.revision, since).commit,
         ways.ancestry(target).reaches,

@@ -20,7 +20,6 @@ from handler.engine.planner.desired import Preparer
 from handler.engine.planner.siblings import Sibling
 from handler.model.errors import AnnealError
 from handler.model.names import applyset_id
-from handler.model.target_matching import repository_key
 from handler.plan.handover import FoundRecord
 from handler.state.configmap import state_name
 
@@ -55,7 +54,7 @@ class OneRepository:
     def _alike(self) -> list[Target]:
         mine = self._target
         others = [each for each in self._ways.settings.targets if each.name != mine.name and each.revision.is_like(mine.revision)]
-        return [each for each in others if shares_repository(mine, each)]
+        return [each for each in others if each.repository.is_same(mine.repository)]
 
     def _is_here(self, other: Target) -> bool | None:
         """Whether another target is on this one's cluster; None: it can't be asked."""
@@ -76,12 +75,3 @@ class OneRepository:
 
     def _preparer(self, other: Target, uncertain: bool) -> Preparer:
         return self._prepare(other, self._ways.discovery(self._target) if uncertain else None)
-
-
-def shares_repository(one: Target, other: Target) -> bool:
-    """Whether two targets follow the same repository, under whichever of its addresses."""
-    return not _keys(one).isdisjoint(_keys(other))
-
-
-def _keys(target: Target) -> set[str]:
-    return {repository_key(url) for url in (target.repository.url, *target.repository.aliases)}

@@ -14,7 +14,7 @@ from typing import Any
 
 from handler.app.connections import Connections
 from handler.app.record_summaries import TOOLING, health_now, listed
-from handler.config.promotion_order import keys_of, promoters
+from handler.config.promotion_order import promoters
 from handler.config.settings import Settings, Target
 from handler.engine import summary_shortcuts
 from handler.engine.run.other_records import OtherRecord
@@ -122,4 +122,4 @@ def holding(records: SummarisedRecords, settings: Settings, target: Target, comm
         return (Awaited("", f"a record can't be read: {error}"),)  # so its run would stay, too
     except AnnealError:
         return None
-    return Claims(read, keys_of(target), promoted.soak, records.now).holding(commit)
+    return Claims(read, target.repository.keys, promoted.soak, records.now).holding(commit)

@@ -17,7 +17,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from handler.app.record_summaries import TOOLING, listed
-from handler.app.sibling_targets import shares_repository
 from handler.app.summarised_records import SummarisedRecords, holding
 from handler.config.settings import Settings, Target
 from handler.engine import summary_shortcuts
@@ -180,8 +179,8 @@ class TickSurvey:
         found = asked.listed[dependency.cluster]
         if found is None:
             return True
-        metadata, together = found.get(state_name(name)), dependency.revision.is_like(dependant.revision)
-        together = together and shares_repository(dependency, dependant) and not dependency.revision.promoted  # else it may be newer
+        metadata, is_fixed = found.get(state_name(name)), not dependency.revision.promoted  # else it may be newer
+        together = is_fixed and dependency.revision.is_like(dependant.revision) and dependency.repository.is_same(dependant.repository)
         summary = None
         if metadata is not None:
             summary = summary_shortcuts.own_summary(metadata, self._settings.state_namespace, name, TOOLING)

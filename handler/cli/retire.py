@@ -107,7 +107,7 @@ def _refuse_strangers(session: Session, name: str, asked: Retire, shown: Retirem
     if server := asked.server():
         seen = f"the server {server} looks after it: a configuration has it still"
         raise RequestRefused.of(subject, seen, fix="take it out of that, and let the server read that")
-    known = {repository_key(url) for each in session.configured for url in (each.repository.url, *each.repository.aliases)}
+    known = {key for each in session.configured for key in each.repository.keys}
     if known and found and repository_key(found) not in {*known, repository_key(repository)}:
         seen = f"is of {found}, which no configured target has: another configuration may run it"
         again = f"{_typed(session, name, asked, kinds).removesuffix(' -y')} --repository {found}"

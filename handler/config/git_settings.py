@@ -10,6 +10,7 @@ from handler.config.cluster_settings import Cluster
 from handler.config.secret_ref import AwsSecret as AwsSecret  # noqa: PLC0414 - it is imported from here
 from handler.config.secret_ref import SecretRef as SecretRef  # noqa: PLC0414 - it is imported from here
 from handler.config.settings_shape import doc as _doc
+from handler.model.target_matching import repository_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,15 @@ class Repository:
     def is_directory(self) -> bool:
         """Whether it stands for a directory, so that there is no git host to ask."""
         return self.url.startswith(DIRECTORY)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """By what it is known, however its addresses are spelled."""
+        return frozenset(repository_key(url) for url in (self.url, *self.aliases))
+
+    def is_same(self, other: Repository) -> bool:
+        """Whether both are one repository, under whichever of its addresses."""
+        return not self.keys.isdisjoint(other.keys)
 
 
 def token_user(url: str) -> str:

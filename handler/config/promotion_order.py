@@ -16,7 +16,6 @@ from handler.config.setting_rules import Fault
 from handler.config.settings import Settings, Target
 from handler.config.target_order import circle
 from handler.config.value_formats import is_glob
-from handler.model.target_matching import repository_key
 
 Note = Callable[[str, Fault], None]  # takes a target's name, and what is wrong with its `promoted.from`
 
@@ -39,11 +38,6 @@ def followers(settings: Settings) -> dict[str, tuple[str, ...]]:
         for name in promoters(settings, each) if each.revision.promoted and not each.revision.promoted.is_elsewhere else ():
             found[name].append(each.name)
     return {name: tuple(names) for name, names in found.items()}
-
-
-def keys_of(target: Target) -> frozenset[str]:
-    """Return by what a target's repository is known, whatever its URL is spelled like."""
-    return frozenset(repository_key(url) for url in (target.repository.url, *target.repository.aliases))
 
 
 def note_mistakes(settings: Settings, note: Note) -> None:
@@ -71,7 +65,7 @@ def _faults(settings: Settings, target: Target) -> Iterator[Fault]:
             fix = f"{nearest(name, names)} One of another installation needs `cluster`, `stateNamespace` or `installation` beside it"
             yield Fault("from", f"{name} is not configured", fix)
     for other in filter(None, map(settings.target, promoters(settings, target))):
-        if other.name != target.name and not keys_of(other) & keys_of(target):
+        if other.name != target.name and not other.repository.is_same(target.repository):
             seen = f"{other.name} is of another repository, {other.repository.url}: its commits are none of {target.repository.url}"
             yield Fault("from", seen, "name a target of the same repository, or add its URL to `repository.aliases`")
 

@@ -26,7 +26,7 @@ from handler.state.store import StateStore
 
 @dataclass(frozen=True, slots=True)
 class AwaitedTarget:
-    """A target that another one depends on. `settings`: the digest of its settings; `shares_repository`: with the dependant.
+    """A target that another one depends on. `settings`: the digest of its settings.
 
     `head`: the commit that its revision names, or that others have proven for its record, by an answer of monotonic second so or later;
     `is_held_by`: whether a head leaves its pin as it is; `reaches`: whether a commit leads to another. They raise AnnealError.
@@ -34,7 +34,6 @@ class AwaitedTarget:
 
     target: Target
     settings: str
-    shares_repository: bool
     head: Callable[[State, float], str]
     is_held_by: Callable[[Pin, str], bool]
     reaches: Callable[[str, str], bool] = nowhere

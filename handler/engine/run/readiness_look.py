@@ -25,7 +25,7 @@ def obstacle(deps: Dependencies, awaited: AwaitedTarget, head: str, since: float
         record = deps.others.read(target.name)
         if (found := readiness.at_rest(target, record)) or record.state is None:
             return found
-        together = awaited.shares_repository and target.revision.is_like(deps.target.revision)
+        together = target.repository.is_same(deps.target.repository) and target.revision.is_like(deps.target.revision)
         beyond = together and _is_beyond(awaited, deps, record.state.commit, head)
         named = record.state.commit if beyond else head if together else awaited.head(record.state, since)
         pinned = record.state.pin is not None and awaited.is_held_by(record.state.pin, named)

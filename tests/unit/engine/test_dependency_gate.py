@@ -71,7 +71,7 @@ class Records:
 
 def run_of(store: StateStore, others: Records, job: Job, head: str = HEAD) -> RunContext:
     preparer = Preparer(TARGET, "set", samples.NAMESPACE, Host(head), works, None)  # type: ignore[arg-type]  # nothing is admitted
-    awaited = AwaitedTarget(INFRA, INFRA_SETTINGS, False, lambda _known, _since: INFRA_HEAD, lambda pin, _head: pin.commit == OTHER)
+    awaited = AwaitedTarget(INFRA, INFRA_SETTINGS, lambda _known, _since: INFRA_HEAD, lambda pin, _head: pin.commit == OTHER)
     deps = Dependencies(TARGET, SETTINGS, preparer, None, store, None, lambda _: "u-1", 15.0, clock=lambda: NOW)  # type: ignore[arg-type]  # it plans nothing and takes no Lease
     deps = replace(deps, awaited=(awaited,), others=others)
     return RunContext(deps, job, threading.Event(), "r1", Round(NOW), found=FoundMembers(frozenset(), frozenset()))

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from handler.config.git_settings import Repository
 from handler.config.settings import Settings
 from handler.engine import outcomes
 from handler.engine.requests import ask
@@ -27,7 +28,7 @@ from tests.unit.engine.waiting_run import HEAD, NOON, Scene
 OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: other}\n"
 
 
-INFRA = replace(ONE.targets[0], name="infra")
+INFRA = replace(ONE.targets[0], name="infra", repository=Repository("https://git.example.com/acme/infra.git"))
 
 
 @dataclass
@@ -83,7 +84,7 @@ def test_a_push_that_changes_what_the_run_was_made_from_ends_it(scene: Scene) ->
 def test_a_push_that_waits_itself_for_another_target_ends_no_wait_before_that_is_ready(scene: Scene) -> None:
     run = scene.wait()
     others = OthersRecord()
-    awaited = AwaitedTarget(INFRA, "c" * 64, False, lambda _known, _since: others.commit, lambda _pin, _head: False)
+    awaited = AwaitedTarget(INFRA, "c" * 64, lambda _known, _since: others.commit, lambda _pin, _head: False)
     run.deps = replace(run.deps, awaited=(awaited,), others=others)
     lookout = Interrupts(run)
     newer = pushed(scene.host, "2")
