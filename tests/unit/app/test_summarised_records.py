@@ -17,17 +17,12 @@ from handler.model.result import Outcome, Result
 from handler.state.configmap import read_summary, summary_of
 from handler.state.record import State
 from handler.state.soak import glimpsed
-from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following
+from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
 
 @pytest.fixture
 def line() -> Line:
-    made = Line()
-    made.commit("1")
-    made.done("staging")
-    made.later(SOAK)
-    made.done("prod")
-    return made
+    return promoted_once()
 
 
 def surveyed(line: Line, *names: str) -> dict[str, Result | None]:

@@ -105,3 +105,13 @@ class Line:
         """Return what lives."""
         stored = self.server.store.get(Identity("", "ConfigMap", name, "own"))
         return str(stored.body["data"]["value"]) if stored else ""
+
+
+def promoted_once() -> Line:
+    """Return a line whose production is on the first commit, which staging has kept healthy for long enough."""
+    made = Line()
+    made.commit("1")
+    made.done("staging")
+    made.later(SOAK)
+    made.done("prod")
+    return made

@@ -13,18 +13,12 @@ from handler.model.result import Outcome
 from handler.model.tree import Tree
 from handler.state.record import Pin
 from handler.state.soak import Soak
-from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following
+from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
 
 @pytest.fixture
 def line() -> Line:
-    """Production is on the first commit, which staging has kept healthy for long enough."""
-    made = Line()
-    made.commit("1")
-    made.done("staging")
-    made.later(SOAK)
-    made.done("prod")
-    return made
+    return promoted_once()
 
 
 def test_nothing_is_deployed_and_nothing_written_before_anything_is_proven() -> None:

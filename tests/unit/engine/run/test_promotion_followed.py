@@ -11,18 +11,12 @@ from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Outcome
 from tests.fakes.engine import engine
-from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following
+from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
 
 @pytest.fixture
 def line() -> Line:
-    """Production is on the first commit, which staging has kept healthy for long enough."""
-    made = Line()
-    made.commit("1")
-    made.done("staging")
-    made.later(SOAK)
-    made.done("prod")
-    return made
+    return promoted_once()
 
 
 # --- the follower's own word
