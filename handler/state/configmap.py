@@ -252,8 +252,11 @@ def _no_constant(word: str) -> Any:
 def summary_of(state: State) -> str:
     """Write a state's summary annotation; where it would be too long to be read, without what stands in the way, then without soaks."""
     summary = Summary.of(state)
-    texts = map(_written, (summary, replace(summary, why=""), replace(summary, why="", soaks=())))
-    return next((text for text in texts if len(text) <= LONGEST), _written(replace(summary, why="", soaks=())))
+    for cut in ({}, {"why": ""}, {"why": "", "soaks": ()}):
+        text = _written(replace(summary, **cut))
+        if len(text) <= LONGEST:
+            break
+    return text
 
 
 def _written(summary: Summary) -> str:
