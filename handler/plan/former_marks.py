@@ -13,7 +13,7 @@ from handler.model.names import IDENTITY, PART_OF, Identity, uid_and_version
 from handler.model.plan import Action, Change, FieldChange
 from handler.plan.compare import Comparison
 from handler.plan.handover import relabelled
-from handler.plan.inventory import Membership, TargetMarks
+from handler.plan.inventory import Membership, as_ours, marks_of
 
 
 def kept(ours: Membership, staying: Iterable[Identity], comparison: Comparison) -> tuple[Change, ...]:
@@ -26,18 +26,11 @@ def kept(ours: Membership, staying: Iterable[Identity], comparison: Comparison) 
 
 def relabelling(ours: Membership, identity: Identity, live: dict[str, Any]) -> Change:
     """Return the change of one member's marks."""
-    metadata, old = live["metadata"], ours.former or ours.marks
+    old = ours.former or ours.marks
     pairs = ((_LABEL, ours.marks.applyset, old.applyset), (_ANNOTATION, identity.mark(ours.marks.target), identity.mark(old.target)))
     fields = tuple(FieldChange(path, becomes, was) for path, becomes, was in pairs if becomes != was)
-    named = {"name": metadata["name"], **({"namespace": metadata["namespace"]} if identity.namespace else {})}
-    body = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": named | marks_for(ours.marks, identity)}
     change = Change(Action.UPDATE, identity, *uid_and_version(live), "", fields)
-    return relabelled(ours, change, Manifest.of(body))
+    return relabelled(ours, change, marks_of(Manifest.of(as_ours(live, identity, ours.marks))))
 
 
 _LABEL, _ANNOTATION = f"metadata.labels.{PART_OF}", f"metadata.annotations.{IDENTITY}"
-
-
-def marks_for(marks: TargetMarks, identity: Identity) -> dict[str, dict[str, str]]:
-    """Return the labels and annotations of a member."""
-    return {"labels": {PART_OF: marks.applyset}, "annotations": {IDENTITY: identity.mark(marks.target)}}
