@@ -61,7 +61,7 @@ class KnownAncestry:
         """Return whether `head` leads to `commit`."""
         key = head, commit
         with self._lock:
-            known = self._known.pop(key, None)
+            known = self._known.get(key)
         found = self._asked(key) if known is None else known
         with self._lock:
             _keep(self._known, key, found)
