@@ -186,8 +186,8 @@ class Planner:
         hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings, guarded)
         present = frozenset(identity.group_kind for identity in (*comparison.living, *comparison.hooks))
         left = given(ask.ran, comparison.desired, handover)
-        planned = Planned(replace(plan, hold=hold), present, bodies, comparison.desired, decision, looked, left, passing.verdicts())
-        return replace(planned, exclusive=found)
+        plan = replace(plan, hold=hold)
+        return Planned(plan, present, bodies, comparison.desired, decision, looked, left, passing.verdicts(), exclusive=found)
 
     def _compare(self, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""
