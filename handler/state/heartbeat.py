@@ -235,12 +235,11 @@ def known(health: TargetHealth, beat: Beat | None, now: float, drift_interval: f
     judged = seconds_of(health.judged) if health.judged else 0.0
     if not health.state:
         return replace(health, state=str(HealthState.UNKNOWN))
-    vouched = judged + INTERVALS * drift_interval
     if beat and now - beat.renewed <= beat.duration:
         has_gap = beat.since > max(judged + beat.duration, seconds_of(health.since) if health.since else 0.0)
         return replace(health, since=stamp(beat.since)) if has_gap else health
     unwatched = beat is None or judged > beat.renewed + beat.duration
-    if unwatched and now <= vouched:
+    if unwatched and now - judged <= INTERVALS * drift_interval:
         return health
     last = max(judged, beat.renewed if beat else 0.0)
     since = max(last, seconds_of(health.since))
