@@ -156,7 +156,7 @@ def _agreed(session: Session, name: str, shown: Retirement, asked: Retire, kinds
 
 def summary(shown: Retirement, namespace: str = "") -> list[str]:
     """Return what would be done, in the words of the guards."""
-    whole = many(shown.members, "live object")
+    whole = many(shown.planned.plan.live_members, "live object")
     place = f" in namespace {namespace}" if namespace else ""
     going, staying = len(shown.going), len(shown.staying)
     lines = [f"{going} of {whole} would be deleted{place}"] if going else []

@@ -30,6 +30,7 @@ from handler.model.names import Identity, identity_of, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.inventory import is_member
 from handler.plan.letting_go import let_go, patch
+from handler.state.configmap import state_name
 from handler.state.former import RecordName
 from handler.state.lease import HeldLease, LeaseLock
 from handler.state.record import State
@@ -41,13 +42,12 @@ _KEEP = "kept"
 
 @dataclass(frozen=True, slots=True)
 class Retirement:
-    """What becomes of a target's members: `going` are deleted, in their order, `staying` let go; `members`: how many it has in all."""
+    """What becomes of a target's members: `going` are deleted, in their order, `staying` let go."""
 
     state: State
     planned: Planned
     going: tuple[Change, ...]
     staying: tuple[Change, ...]
-    members: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Retire:
         uid = self.cluster_uid()
         if state.cluster_uid != uid:
             seen = f"its record is of another cluster ({state.cluster_uid}, this one is {uid}), as one from a backup is"
-            delete = kubectl("delete", Identity("", "ConfigMap", self.store.namespace, f"anneal-{self.name}"))
+            delete = kubectl("delete", Identity("", "ConfigMap", self.store.namespace, state_name(self.name)))
             raise TargetMoved.of(subject, seen, fix=f"if nothing of it is here: {delete}")
         return stored
 
@@ -152,7 +152,7 @@ class Retire:
         going = tuple(change for change in kept if change.action is Action.PRUNE)
         bodies = planned.bodies
         staying = tuple(let_go(c.identity, bodies[c.identity], c.reason) for c in kept if c.action is not Action.PRUNE)
-        return Retirement(state, planned, going, staying, planned.plan.live_members)
+        return Retirement(state, planned, going, staying)
 
     @property
     def planner(self) -> Planner:
