@@ -40,10 +40,10 @@ def lacking(
     return MissingSetting(problem.subject, problem.message, problem.place, way_out, target, wanted, tuple(more))
 
 
-def adopting(problem: Problem, target: str, owners: Sequence[str]) -> MissingSetting:
+def adopting(problem: Problem, target: str, owners: Values) -> MissingSetting:
     """Give a refusal that has its way out a second one: `adopt` names these owners."""
     settings = {"adopt": owners}
-    instead = f"or take it over as it is: {block(target, {'adopt': tuple(owners)})}"
+    instead = f"or take it over as it is: {block(target, settings)}"
     return lacking(problem, target, settings, (f"or {problem.fix}",), f"{problem.fix}; {instead}")
 
 
