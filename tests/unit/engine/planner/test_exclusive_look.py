@@ -12,6 +12,7 @@ from handler.config.settings import HoldAbove
 from handler.engine.planner import exclusive_look
 from handler.engine.planner.exclusive_look import ExclusiveRequest
 from handler.engine.planner.planner import Planned
+from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run.transitions import unmarked_orphans
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change
@@ -319,6 +320,21 @@ def test_an_object_that_two_kinds_serve_counts_once(watched: Watched) -> None:
     listed_as(watched, uid=uid)
     assert [each.identity.kind for each in watched.plan(config_map("web")).plan.prunes] == ["ConfigMap"]
     assert watched.plan(config_map("web"), config_map("stray")).plan.prunes == (), "declared as one of the two"
+
+
+def test_what_git_declares_as_another_kind_is_no_orphan_by_its_uid(watched: Watched) -> None:
+    live = stray(watched)
+    look, ask = watched.shop.planner.exclusive, replace(watched.ask, now=NOON)
+    assert [each.uid for each in look.find(ask, (), (), SiblingQuestions(EXCLUSIVE)).orphans] == [live["metadata"]["uid"]]
+    assert look.find(ask, (), {live["metadata"]["uid"]}, SiblingQuestions(EXCLUSIVE)).orphans == ()
+
+
+def test_what_git_declares_right_before_its_deletion_stays(watched: Watched) -> None:
+    live = stray(watched)
+    due(watched)
+    (change,) = (each for each in watched.plan(config_map("web")).plan.prunes if each.action is Action.PRUNE)
+    again = watched.shop.planner.exclusive.judged_again(change, live, {change.identity})
+    assert (again.action, again.reason) == (Action.SKIP, "is left alone: is declared")
 
 
 @pytest.mark.parametrize("metadata", [{"uid": ""}, {"resourceVersion": ""}, {"namespace": "other"}], ids=str)
