@@ -136,6 +136,18 @@ def _start(bed: Bed, document: dict[str, Any]) -> tuple[float, dict[str, Any], d
     return seconds, figures | {f"{verb} states": asked[verb] for verb in ("LIST", "GET", "PUT")}, memory
 
 
+def tick(name: str, bed: Bed, document: dict[str, Any], figures: dict[str, Any]) -> Row:
+    """Return the row of the first tick of a server, by whose records no target has anything to do. `figures`: what else it says."""
+    since = time.perf_counter()
+    with Server(bed.directory, json.dumps(document)) as server:
+        looked = survey(server.log)
+        started = time.perf_counter() - since
+    if looked["quiet"] != len(document["targets"]):
+        raise RuntimeError(f"not all targets were found to have nothing to do: {looked}")
+    found = {"start s": started, "lists": looked["lists"], "looks": looked["looks"]}
+    return Row(name, looked["seconds"], 5, "s", details=figures | found)
+
+
 def survey(log: Path) -> dict[str, Any]:
     """Wait for the line of the first survey."""
     for _ in range(int(_LONGEST / 0.02)):

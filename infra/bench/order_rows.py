@@ -5,7 +5,6 @@ As in `many_rows` they are recorded without having been run: the first of each r
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +19,7 @@ from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
 from infra.bench.bed import Bed
-from infra.bench.door_rows import Server
-from infra.bench.many_rows import configuration, loaded, repositories, survey, write_records
+from infra.bench.many_rows import configuration, loaded, repositories, tick, write_records
 from infra.bench.rows import Row
 
 _TARGETS = 1000
@@ -37,14 +35,7 @@ def ordered(bed: Bed) -> Iterator[Row]:
     settings = loaded(bed, document)
     write_records(bed, settings, dict(found))
     waiting = _let_wait(bed, settings, dict(found), len(urls))
-    since = time.perf_counter()
-    with Server(bed.directory, json.dumps(document)) as server:
-        looked = survey(server.log)
-        started = time.perf_counter() - since
-    if looked["quiet"] != _TARGETS:
-        raise RuntimeError(f"not all targets were found to have nothing to do: {looked}")
-    figures = {"waiting": waiting, "start s": started, "lists": looked["lists"], "looks": looked["looks"]}
-    yield Row("1,000 targets with dependsOn, half of them waiting, one tick", looked["seconds"], 5, "s", details=figures)
+    yield tick("1,000 targets with dependsOn, half of them waiting, one tick", bed, document, {"waiting": waiting})
 
 
 def _let_wait(bed: Bed, settings: Settings, heads: dict[str, str], first: int) -> int:

@@ -6,7 +6,6 @@ others of that repository wait for; these have the one before, which it had kept
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +19,7 @@ from handler.state.record import State, TargetHealth
 from handler.state.record_format import stamp
 from handler.state.soak import REPLACED, Soak
 from infra.bench.bed import Bed
-from infra.bench.door_rows import Server
-from infra.bench.many_rows import configuration, loaded, repositories, survey, write_records
+from infra.bench.many_rows import configuration, loaded, repositories, tick, write_records
 from infra.bench.rows import Row
 
 _TARGETS = 1000
@@ -39,14 +37,7 @@ def promoted(bed: Bed) -> Iterator[Row]:
     settings = loaded(bed, document)
     write_records(bed, settings, dict(found))
     _soak(bed, settings)
-    since = time.perf_counter()
-    with Server(bed.directory, json.dumps(document)) as server:
-        looked = survey(server.log)
-        started = time.perf_counter() - since
-    if looked["quiet"] != _TARGETS:
-        raise RuntimeError(f"not all targets were found to have nothing to do: {looked}")
-    figures = {"followers": _TARGETS - len(urls), "start s": started, "lists": looked["lists"], "looks": looked["looks"]}
-    yield Row("1,000 targets, 990 of them promoted, one tick", looked["seconds"], 5, "s", details=figures)
+    yield tick("1,000 targets, 990 of them promoted, one tick", bed, document, {"followers": _TARGETS - len(urls)})
 
 
 def _soak(bed: Bed, settings: Settings) -> None:
