@@ -44,5 +44,7 @@ def put_order(drafts: Sequence[TargetDraft]) -> None:
                 draft.sources[0].note(LOST, _FIELD, f"{each} became no target")
     while found := circle({str(draft.settings["name"]): draft.settings.get("dependsOn", ()) for draft in drafts}):
         draft = next(each for each in drafts if each.settings["name"] == found[0])
-        del draft.settings["dependsOn"]
+        draft.settings["dependsOn"].remove(found[1 % len(found)])  # what else comes first, comes first still
+        if not draft.settings["dependsOn"]:
+            del draft.settings["dependsOn"]
         draft.sources[0].note(LOST, _FIELD, f"these wait for each other in a circle: {', '.join(found)}")

@@ -43,3 +43,10 @@ def test_a_circle_is_broken_and_named() -> None:
     assert sum(map(bool, (waits["a"], waits["b"]))) == 1
     assert waits["c"] == ("a",)
     assert "in a circle" in notes(found)["spec.dependsOn"].text
+
+
+def test_what_is_in_no_circle_comes_first_still() -> None:
+    first, second = ks("a", dependsOn=[{"name": "dns"}, {"name": "b"}]), ks("b", dependsOn=[{"name": "dns"}, {"name": "a"}])
+    waits = order(git(), first, second, ks("dns"))
+    assert ("dns" in waits["a"], "dns" in waits["b"]) == (True, True)
+    assert ("b" in waits["a"]) != ("a" in waits["b"])
