@@ -49,7 +49,7 @@ ORDERS = (*_ORDERS, "newest")
 class FoundTargets:
     """`rows`: of this page; `counts`: targets by standing, of all that the search found; `total`: of all; `page` of `pages`: which this is.
 
-    Of a standing without targets it has a zero: what changes later may need its place. `retired`: see `overview`.
+    Of a standing without targets it has a zero: what changes later may need its place.
     """
 
     rows: tuple[RowView, ...]
@@ -58,7 +58,6 @@ class FoundTargets:
     total: int
     page: int
     pages: int
-    retired: tuple[Row, ...] = ()
 
     @property
     def strip(self) -> list[tuple[str, int, str]]:
@@ -94,8 +93,8 @@ def link(asked: Choice, **other: Any) -> str:
     return f"/?{query}" if query else "/"
 
 
-def overview(rows: Iterable[Row], asked: Choice, retired: Iterable[Row] = ()) -> FoundTargets:
-    """Return what the overview shows. `retired`: targets that have a record and aren't configured."""
+def overview(rows: Iterable[Row], asked: Choice) -> FoundTargets:
+    """Return what the overview shows."""
     views = [row_view(row) for row in rows]
     words = asked.words.lower().split()
     matching = [view for view in views if all(word in view.text for word in words)]
@@ -105,7 +104,7 @@ def overview(rows: Iterable[Row], asked: Choice, retired: Iterable[Row] = ()) ->
     page = min(asked.page, pages)
     first = (page - 1) * PAGE
     listed = tuple((each, counts[each]) for each in STANDINGS)
-    return FoundTargets(tuple(chosen[first : first + PAGE]), listed, len(chosen), len(views), page, pages, tuple(retired))
+    return FoundTargets(tuple(chosen[first : first + PAGE]), listed, len(chosen), len(views), page, pages)
 
 
 def _ordered(views: Sequence[RowView], order: str) -> list[RowView]:

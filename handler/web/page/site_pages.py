@@ -24,8 +24,8 @@ def targets(page: Page, visitor: Visitor) -> Response:
     asked, (known, gone) = choice(request.args), page.answers.overview(page.seen_by(visitor))
     retired = [each for each in gone if visitor.sees(str(each["target"]))]
     troubled = any(row["trouble"] for row in known)
-    shown: dict[str, Any] = {"asked": asked, "overview": overview(known, asked, retired), "orders": ORDERS, "link": partial(link, asked)}
-    return page.html(visitor, "overview.html", topic=OVERVIEW, troubled=troubled, **shown)
+    shown: dict[str, Any] = {"asked": asked, "overview": overview(known, asked), "orders": ORDERS, "link": partial(link, asked)}
+    return page.html(visitor, "overview.html", topic=OVERVIEW, troubled=troubled, retired=retired, **shown)
 
 
 def rows(changed: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:

@@ -38,12 +38,8 @@ class Answers:
             raise kinds.get(trouble["code"], NotAnswered).of(f"target {about.get('name', '')}".strip(), str(trouble["message"]))
         return answer
 
-    def rows(self, names: Sequence[str]) -> list[Json]:
-        """Return a row for each of these targets."""
-        return self.overview(names)[0]
-
     def overview(self, names: Sequence[str]) -> tuple[list[Json], list[Json]]:
-        """Return the same rows, and those of retired targets."""
+        """Return a row for each of these targets, and those of retired ones."""
         found = self.ask("targets", names=list(names)) if names else {"targets": []}
         return list(found["targets"]), list(found.get("retired") or ())
 

@@ -103,5 +103,7 @@ def test_beyond_the_last_page_is_the_last_page() -> None:
     found = overview([row_of(None)] * (PAGE + 1), Choice(page=9))
     assert (found.page, found.pages, len(found.rows)) == (2, 2, 1)
     frame = {"visitor": None, "csrf": "", "topic": OVERVIEW, "streams": ""}
-    drawn = render("overview.html", **frame, asked=Choice(page=9), overview=found, orders=(), link=partial(link, Choice(page=9)))
+    drawn = render(
+        "overview.html", **frame, asked=Choice(page=9), overview=found, retired=(), orders=(), link=partial(link, Choice(page=9))
+    )
     assert 'href="/?page=2" aria-current="page"' in drawn

@@ -153,7 +153,7 @@ def test_the_strip_has_a_part_for_each_standing_as_wide_as_its_count() -> None:
     asked = Choice()
     found = overview([row_of(None), row_of(None), {**row_of(full()), "phase": "failed"}], asked)
     frame = {"visitor": None, "csrf": "", "topic": "/", "streams": True}
-    drawn = render("overview.html", **frame, asked=asked, overview=found, orders=(), link=partial(link, asked))
+    drawn = render("overview.html", **frame, asked=asked, overview=found, retired=(), orders=(), link=partial(link, asked))
     assert 'viewBox="0 0 3 1"' in drawn
     assert '<rect class="bad" id="bar-failed" x="0" width="1" height="1"/>' in drawn
     assert '<rect class="quiet" id="bar-new" x="1" width="2" height="1"/>' in drawn
