@@ -70,7 +70,7 @@ def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
         Grant(where, "coordination.k8s.io", "leases", ("create",)),
         Grant(where, "coordination.k8s.io", "leases", ("get", "update"), (name, heartbeat_name(settings.installation))),
     ]
-    beside = [each for each in settings.targets if each.name in target.depends_on and each.cluster == target.cluster]
+    beside = [each for each in settings.awaited((target,)) if each.cluster == target.cluster]
     if beside:
         grants.append(Grant(where, "", "configmaps", ("get",), tuple(sorted(state_name(each.name) for each in beside))))
     grants += promoter_reads(settings, target)
