@@ -70,9 +70,9 @@ class StatusApi:
         limit = _number(query, "limit", PAGE, MOST_TARGETS)
         left = [name for name in self._readable(token) if name > query.get("after", "")]
         page = left[:limit]
-        found = self._answered("targets", names=page) if page else {"targets": []}
+        found = self._answered("targets", names=page, retired=True) if page else {"targets": [], "retired": []}
         listed, following = sorted(found["targets"], key=lambda row: str(row["target"])), page[-1] if len(left) > limit else None
-        retired = [row for row in found.get("retired") or () if touches(token, str(row["target"]))]
+        retired = [row for row in found["retired"] if touches(token, str(row["target"]))]
         return jsonify(version=__version__, targets=listed, retired=retired, next=following)
 
     def target(self, authorization: str, target: str) -> Response:

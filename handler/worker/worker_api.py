@@ -61,10 +61,10 @@ class WorkerApi:
             return {"trouble": {"code": "internal", "message": "internal error"}}
 
     def targets(self, message: Json) -> Json:
-        """Rows of the named targets, and retired ones; `each`: by reads of their own, where they are few of many."""
+        """Rows of the named targets; `each`: by reads of their own, where they are few of many; `retired`: and those of retired ones."""
         names = message["names"]
         rows = [self.reader.row(name) for name in names] if message.get("each") else self.reader.targets(names)
-        return {"targets": rows, "retired": self.reader.retired()}
+        return {"targets": rows} | ({"retired": self.reader.retired()} if message.get("retired") else {})
 
     def target(self, message: Json) -> Json:
         """One target, whole; `patient`: see `TargetStatusReader.target`."""

@@ -40,8 +40,8 @@ class Answers:
 
     def overview(self, names: Sequence[str]) -> tuple[list[Json], list[Json]]:
         """Return a row for each of these targets, and those of retired ones."""
-        found = self.ask("targets", names=list(names)) if names else {"targets": []}
-        return list(found["targets"]), list(found.get("retired") or ())
+        found = self.ask("targets", names=list(names), retired=True) if names else {"targets": [], "retired": []}
+        return list(found["targets"]), list(found["retired"])
 
     def target(self, name: str) -> Json:
         """Return all that is recorded of a target."""

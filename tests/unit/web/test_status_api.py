@@ -245,13 +245,13 @@ def test_the_worker_is_asked_for_no_more_than_the_token_may_read() -> None:
 
     def ask(question: str, **about: Any) -> dict[str, Any]:
         asked.append((question, about))
-        return {"targets": [], "recorded": [], "unread": []}
+        return {"targets": [], "retired": [], "recorded": [], "unread": []}
 
     client = create_app(door_settings(), door_secrets(), Kept(), lambda: True, worker=WorkerLink(ask, nothing)).test_client()
     get(client, "/api/targets", "READER")
     get(client, "/api/deliveries", "READER")
     names = ["shop-dev", "shop-fixed", "shop-prod"]
-    assert asked == [("targets", {"names": names}), ("deliveries", {"names": names})]
+    assert asked == [("targets", {"names": names, "retired": True}), ("deliveries", {"names": names})]
 
 
 def test_metrics_name_routes_and_never_what_was_sent(client: FlaskClient) -> None:

@@ -54,3 +54,12 @@ def test_without_a_page_nothing_is_kept_and_the_question_has_no_answer() -> None
     events.announce(RunPhase("shop-prod", "shop-prod.1", "c1", "applying"))
     assert ask("changes", boot="", since=0, wait=60.0) == {}
     events.close(PATIENCE)
+
+
+def test_retired_targets_are_looked_for_where_they_are_asked_for_alone() -> None:
+    handler = engine(cluster(), GitHost(), door_settings())
+    api = WorkerApi(RunIndex(), TargetStatusReader(handler.settings, handler.records, str), lambda _work: {}, str)
+    asked = {"ask": "targets", "names": ["shop-prod"]}
+    assert api.answer({**asked, "retired": True})["retired"] == []
+    assert [row["target"] for row in api.answer({**asked, "each": True})["targets"]] == ["shop-prod"]
+    assert "retired" not in api.answer({**asked, "each": True})
