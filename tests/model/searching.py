@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 EXAMPLES = int(os.environ.get("ANNEAL_MODEL_EXAMPLES", "0"))
 TIMEOUT = 0 if EXAMPLES else 900  # seconds of one search
@@ -20,3 +20,16 @@ def profile(examples: int, steps: int) -> settings:
         print_blob=True,
         suppress_health_check=list(HealthCheck),
     )
+
+
+BUDGET = settings(
+    max_examples=400,
+    stateful_step_count=30,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],  # that it fails is enough
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)
+"""Of a search for a mutant."""

@@ -11,24 +11,13 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
 
 from handler.cluster.write import Writer
 from handler.engine.rollout_runner.runner import RolloutRunner
+from tests.model.searching import BUDGET
 from tests.model.simulated_time import simulated
 from tests.model.state_machine import Deployments
-
-BUDGET = settings(
-    max_examples=400,
-    stateful_step_count=30,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],  # that it fails is enough
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-)
 
 
 def without_preconditions(delete: Callable[..., bool]) -> Callable[..., bool]:

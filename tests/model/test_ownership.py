@@ -9,9 +9,8 @@ import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.model.fleet_rules import Fleets
-from tests.model.searching import TIMEOUT, profile
+from tests.model.searching import BUDGET, TIMEOUT, profile
 from tests.model.simulated_time import simulated
-from tests.model.test_mutants import BUDGET
 
 
 @pytest.mark.slow
