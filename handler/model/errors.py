@@ -25,6 +25,10 @@ class Problem:
         way_out = f"; {self.fix}" if self.fix else ""
         return f"{where}{self.subject}: {self.message}{way_out}"
 
+    def subjects(self) -> tuple[str, ...]:
+        """Return all that it is about; `subject` names the first where several were put together."""
+        return (self.subject,)
+
     def bare(self) -> Problem:
         """Return it without what a kind of problem knows beside these texts."""
         return Problem(self.subject, self.message, self.place, self.fix)

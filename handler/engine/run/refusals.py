@@ -94,7 +94,8 @@ class RefusalFacts:
         """Return what a refusal names, as it is now. `desired`: by the subject of problems; `basis`: what else it follows from."""
         collected = _Collected({}, {}, bool(basis.siblings))
         for problem in problems:
-            self._collect(collected, problem, desired.get(problem.subject))
+            for subject in problem.subjects():
+                self._collect(collected, problem, desired.get(subject))
         known = [*collected.absent, *(Fact(kind=kind, api_version=version) for version, kind in basis.unserved)]
         known += [Fact(name=name, seen=version) for name, version in basis.siblings]
         looked = self._looked([*collected.there][: max(MOST - len(known), 0)])

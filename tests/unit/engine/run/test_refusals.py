@@ -13,6 +13,7 @@ from handler.model.errors import Basis, Problem
 from handler.model.manifest import Manifest
 from handler.model.names import Resource
 from handler.plan.admission import Desired
+from handler.plan.missing_settings import joined, lacking
 from handler.state.record import Fact
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import cluster, engine
@@ -75,6 +76,14 @@ def named(facts: RefusalFacts, *said: str, basis: Basis = Basis()) -> tuple[list
 )
 def test_the_facts_that_one_refusal_names(facts: RefusalFacts, said: str, found: list[tuple[str, bool]], is_open: bool) -> None:
     assert named(facts, said) == (found, is_open)
+
+
+def test_each_object_of_refusals_that_were_put_together_is_named(facts: RefusalFacts) -> None:
+    foreign = [Problem(f"ConfigMap/shop/{name}", "belongs to Flux Kustomization flux-system/shop") for name in "ab"]
+    problems = joined(lacking(problem, "shop", {"adopt": ["flux"]}) for problem in foreign)
+    assert len(problems) == 1
+    found = facts.named(problems, {f"ConfigMap/shop/{name}": item(name) for name in "ab"}, Basis())
+    assert [str(fact) for fact in found.facts] == ["ConfigMap/shop/a", "ConfigMap/shop/b"]
 
 
 def test_facts_of_several_refusals_are_named_once_up_to_a_limit(facts: RefusalFacts) -> None:
