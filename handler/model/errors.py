@@ -39,12 +39,13 @@ class Basis:
     """What a mistake follows from, beside the target's settings: with all of it as it was, it would be made again.
 
     `reads`: (path, id), empty: unknown; `unserved`: (apiVersion, kind); `siblings`: targets whose records were read, with resourceVersion.
-    `renderer`: which one the tree chose.
+    `strangers`: targets that it names and that are no siblings; `renderer`: which one the tree chose.
     """
 
     reads: tuple[tuple[str, str], ...] = ()
     unserved: tuple[tuple[str, str], ...] = ()
     siblings: tuple[tuple[str, str], ...] = ()
+    strangers: tuple[str, ...] = ()
     renderer: str = ""
 
 

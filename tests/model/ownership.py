@@ -94,6 +94,9 @@ class Ownership(Conductor):
         """Retire a target by a command that dies after so many requests; without `how` it goes on to its end."""
         home = next((each for each in HOMES if self.server.store.get(Identity("", "ConfigMap", each, state_name(name)))), self.fleet.home)
 
+        listed = {identity for each in self._records() for identity in each.declared}
+        self.fleet.freed |= {thing for thing in self.fleet.gone if thing.identity in listed}  # by a commit that a target is on: shown, and let go
+
         def retires(person: Process) -> Iterator[Retire]:
             for target in places_of(person.handler, name, given=False)[0]:
                 yield retire_of(person.handler, target, prune=self.fleet.letting[name])
@@ -149,11 +152,16 @@ class Ownership(Conductor):
         assert not self.broken, "\n".join([*self.broken, *(line for process in self.workers for line in process.trace)])
 
     # --- records
-    def state(self, name: str) -> State | None:
+    def state(self, name: str, home: str = "") -> State | None:
         """Return the record of a target, where records live now."""
-        home = self.fleet.home
+        home = home or self.fleet.home
         found = self.server.store.get(Identity("", "ConfigMap", home, state_name(name)))
         return decode(found.body, home, name, TOOLING) if found else None
+
+    def _records(self) -> Iterator[State]:
+        """Yield what records of configured targets say, where they may be."""
+        names = {*self.fleet.names.values(), *self.fleet.last.values()} - self.fleet.letting.keys()
+        yield from filter(None, (self.state(name, home) for name in names for home in HOMES))
 
     def has_settled(self, path: str) -> bool:
         """Whether a target has recorded something under its present name, and takes nothing over any more."""

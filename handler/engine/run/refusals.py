@@ -97,7 +97,7 @@ class RefusalFacts:
             for subject in problem.subjects():
                 self._collect(collected, problem, desired.get(subject))
         known = [*collected.absent, *(Fact(kind=kind, api_version=version) for version, kind in basis.unserved)]
-        known += [Fact(name=name, seen=version) for name, version in basis.siblings]
+        known += [Fact(name=name, seen=version) for name, version in (*basis.siblings, *((name, "") for name in basis.strangers))]
         looked = self._looked([*collected.there][: max(MOST - len(known), 0)])
         facts = (*known[:MOST], *(fact for fact in looked if fact))
         return RefusalBasis(facts, collected.open or len(facts) < len(known) + len(collected.there))

@@ -97,6 +97,9 @@ def test_facts_of_several_refusals_are_named_once_up_to_a_limit(facts: RefusalFa
 def test_facts_of_an_unserved_kind_and_of_a_siblings_record(facts: RefusalFacts) -> None:
     assert named(facts, basis=Basis(unserved=(("tea.example.com/v1", "Offer"),))) == ([("tea.example.com/v1 Offer", False)], False)
     assert named(facts, "is another's", basis=Basis(siblings=(("back", "7"),)))[1], "its configuration decides, too"
+    assert named(facts, basis=Basis(strangers=("shop-old",))) == ([("target shop-old", False)], False), "it may become a sibling"
+    assert facts.changed([Fact("shop-old")]) is None
+    assert facts.changed([Fact("back")]) == Fact("back")
     assert facts.changed([Fact("back", seen="7")]) is None
     assert facts.changed([Fact("back", seen="6")]) == Fact("back", seen="6")
     assert facts.changed([Fact("gone", seen="6")]) == Fact("gone", seen="6")
