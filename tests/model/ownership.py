@@ -95,7 +95,7 @@ class Ownership(Conductor):
         home = next((each for each in HOMES if self.server.store.get(Identity("", "ConfigMap", each, state_name(name)))), self.fleet.home)
 
         listed = {identity for each in self._records() for identity in each.declared}
-        self.fleet.freed |= {thing for thing in self.fleet.gone if thing.identity in listed}  # by a commit that a target is on: shown, and let go
+        self.fleet.freed |= {thing for thing in self.fleet.gone if thing.identity in listed}  # a target is on that commit: shown, let go
 
         def retires(person: Process) -> Iterator[Retire]:
             for target in places_of(person.handler, name, given=False)[0]:
