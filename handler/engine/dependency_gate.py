@@ -7,7 +7,7 @@
     a commit that reads the same     is recorded
 
 Law: a run that waits writes no object, opens no attempt, and writes the record only where that doesn't say so yet. A dependency's run that
-records wakes it (`handler.app.dependants`); each tick looks again.
+records wakes it (`handler.app.wakes`); each tick looks again.
 """
 
 from __future__ import annotations
