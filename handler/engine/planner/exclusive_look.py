@@ -26,6 +26,7 @@ from handler.model.errors import AnnealError, ApiRefused
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import Action, Change
 from handler.plan.exclusive import (
+    RIGHTS,
     ROLE_BINDING,
     SYSTEM,
     Sighting,
@@ -122,11 +123,18 @@ class ExclusiveLook:
 
     def judged_again(self, change: Change, live: Object, declared: Collection[Identity]) -> Change:
         """Judge an orphan from what is live right before its deletion."""
+        if mine := self._own(change.identity):
+            return replace(change, action=Action.SKIP, reason=f"is left alone: {mine}")
         noun = "is declared" if change.identity in declared else left_alone(live, change.identity)
         kept = kept_by_itself(live) or noun
         if noun is not None or kept:
             return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
         return replace(change, resource_version=uid_and_version(live)[1])
+
+    def _own(self, identity: Identity) -> str | None:
+        """Return what an object is left alone as that may be the target's own account or rights by now."""
+        is_right = identity.group_kind in RIGHTS
+        return own_rights(identity, self._rights(self.discovery.preferred(ROLE_BINDING), identity.namespace)) if is_right else None
 
     def _judged(self, ask: ExclusiveRequest, live: Object, known: Mapping[str, Orphan], room: int) -> Change:
         identity, (uid, version) = identity_of(live), uid_and_version(live)
