@@ -75,7 +75,7 @@ def noted(run: RunContext, inputs: Inputs, planned: Planned) -> Planned:
     """Return a dry run's plan with a note of each dependency that a run would wait for."""
     same = (run.state.reads, run.state.settings) == (inputs.reads, inputs.settings)
     wait = None if same else waits(run)
-    notes = (f"a run would wait for {each.target}: {each.why}; {each.fix}" for each in (wait.on if wait else ()))
+    notes = (f"a run would wait for {each.advised}" for each in (wait.on if wait else ()))
     return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *notes)))
 
 

@@ -47,7 +47,7 @@ class Promotion:
     due: float = 0.0
 
     def __str__(self) -> str:
-        return "; ".join(map(str, self.awaited))
+        return "; ".join(each.advised for each in self.awaited)
 
 
 NO_PROMOTION = Promotion()
@@ -59,6 +59,7 @@ class Promoters:
 
     `soak`: seconds; `repositories`: keys of the follower's; `head`: of its branch, by an answer of that monotonic second or later
     (infinity: of now); `reaches`: whether a commit leads to another; `tree`: of a commit. They raise AnnealError.
+    `elsewhere`: see `Claims`.
     """
 
     target: str = ""
@@ -69,6 +70,7 @@ class Promoters:
     head: Callable[[float], str] = lambda _since: ""
     reaches: Callable[[str, str], bool] = nowhere
     tree: Callable[[str], Tree] = _no_tree
+    elsewhere: bool = False
 
     def choose(self, known: State, now: float, since: float = math.inf) -> Promotion:
         """Return the commit to be on. `known`: the target's own record. Raises AnnealError: the git host doesn't answer."""
@@ -79,6 +81,15 @@ class Promoters:
             return chosen
         goes_on = chosen.commit in ("", known.commit) or self._is_before(chosen.commit, attempt.commit)
         return replace(chosen, commit=attempt.commit) if goes_on else chosen
+
+    def claimed(self, known: State, now: float) -> tuple[Awaited, ...]:
+        """Return what the newest commit of other records waits for, without a question to the git host; nothing: the target is on it."""
+        claims, unread = self._claims(now)
+        newest = next(iter(claims.candidates()), "")
+        if unread or newest in ("", known.commit):
+            return unread or (() if newest else claims.unproven())
+        seen = f"{newest[:12]} is proven, and the next run asks the git host whether it may follow"
+        return claims.awaited(newest, lambda _: "") or (Awaited("", seen, f"anneal apply {self.target}"),)
 
     def by_hand(self, known: State, commit: str, now: float, *, force: bool) -> str:
         """Return the commit that a person promotes: this one, or what the first target has. Raises RequestRefused, AnnealError."""
@@ -100,13 +111,14 @@ class Promoters:
     def _claims(self, now: float) -> tuple[Claims, tuple[Awaited, ...]]:
         read = [self._read(name) for name in self.names]
         records = [each for each in read if isinstance(each, OtherRecord)]
-        return Claims(records, self.repositories, self.soak, now), tuple(each for each in read if isinstance(each, Awaited))
+        unread = tuple(each for each in read if isinstance(each, Awaited))
+        return Claims(records, self.repositories, self.soak, now, self.target, self.elsewhere), unread
 
     def _read(self, name: str) -> OtherRecord | Awaited:
         try:
             return self.records.read(name)
         except AnnealError as error:
-            return Awaited(name, f"its record can't be read: {error}")
+            return Awaited(name, f"its record can't be read: {error}", f"anneal check {self.target}")
 
     def _newest_proven(self, claims: Claims, known: State, since: float) -> Promotion:
         first, refused = Promotion(known.commit), set[str]()
@@ -129,14 +141,14 @@ class Promoters:
         """Return why a proven commit isn't deployed here; `final`: it is behind what is recorded."""
         try:
             if not self._is_on_branch(commit, since):
-                return Awaited("", f"{commit[:12]} is not on the branch of {self.target}")
+                return Awaited("", f"{commit[:12]} is not on the branch of {self.target}", "merge it into that branch")
         except AuthorError as error:
-            return Awaited("", f"{commit[:12]} can't be deployed: {error}")
+            return Awaited("", f"{commit[:12]} can't be deployed: {error}", "push something newer that can")
         try:
             older = bool(known.commit) and self.reaches(known.commit, commit)
         except AuthorError as error:
             forced = f"deploy it all the same: anneal promote {self.target} --commit {commit} --force"
-            return Awaited("", f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}; {forced}")
+            return Awaited("", f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}", forced)
         return Awaited("", f"{commit[:12]} is older than {known.commit[:12]}", final=True) if older else None
 
     def _is_on_branch(self, commit: str, since: float) -> bool:

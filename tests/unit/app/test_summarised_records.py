@@ -109,7 +109,7 @@ def test_status_shows_the_promotable_commit_as_the_newest_and_what_the_next_one_
     row = row_of(line)
     assert row.newest
     assert (row.is_behind, [each.target for each in row.newest.awaited]) == (False, ["staging"])
-    (shown,) = [text for label, text in target_page._head_rows(row) if label == "promotion"]
+    (shown,) = [text for label, text in target_page._head_rows(row, GivenFlags()) if label == "promotion"]
     assert shown.startswith(f"staging: has kept {second[:12]} healthy for 1m of 30m, until ")
     assert status_table.facts(row)["promotion"][0]["target"] == "staging"
     step = next_step.next_step(replace(row, state=line.state("prod")), GivenFlags())

@@ -43,7 +43,8 @@ def test_a_commit_follows_once_it_is_healthy_for_the_soak(line: Line) -> None:
     assert line.on() == first
     line.later(SOAK - 1)
     result = line.done("prod")
-    assert result.message.endswith(f"staging: has kept {second[:12]} healthy for 29m59s of 30m")
+    by_hand = f"without waiting for that: anneal promote prod --commit {second}"
+    assert result.message.endswith(f"staging: has kept {second[:12]} healthy for 29m59s of 30m; {by_hand}")
     assert result.next_try == line.now + 1
     line.later(1)
     assert line.on() == second
