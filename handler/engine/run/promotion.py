@@ -105,7 +105,8 @@ class Promoters:
         if objections:
             fix = f"all the same: anneal promote {self.target} --commit {commit} --force"
             raise RequestRefused.of(f"target {self.target}", "; ".join(map(str, objections)), fix=fix)
-        self._refuse_elsewhere(known, commit, force=force)
+        if elsewhere := self._objection(known, commit, math.inf, force=force):
+            raise RequestRefused.of(f"target {self.target}", elsewhere.why, fix=elsewhere.fix)
         return commit
 
     def _claims(self, now: float) -> tuple[Claims, tuple[Awaited, ...]]:
@@ -137,19 +138,23 @@ class Promoters:
                 first = Promotion(known.commit, commit, found, soonest(found))
         return first if first.next or known.commit else replace(first, awaited=claims.unproven())
 
-    def _objection(self, known: State, commit: str, since: float) -> Awaited | None:
-        """Return why a proven commit isn't deployed here; `final`: it is behind what is recorded."""
+    def _objection(self, known: State, commit: str, since: float, *, force: bool = False) -> Awaited | None:
+        """Return why a commit isn't deployed here, however proven it is; `final`: it is behind what is recorded."""
         try:
             if not self._is_on_branch(commit, since):
                 return Awaited("", f"{commit[:12]} is not on the branch of {self.target}", "merge it into that branch")
         except AuthorError as error:
             return Awaited("", f"{commit[:12]} can't be deployed: {error}", "push something newer that can")
+        if known.commit in ("", commit):
+            return None
         try:
-            older = bool(known.commit) and self.reaches(known.commit, commit)
-        except AuthorError as error:
+            older = self.reaches(known.commit, commit)
+        except AuthorError as error:  # what is recorded is gone from the host; by force, a person says that this one is newer
             forced = f"deploy it all the same: anneal promote {self.target} --commit {commit} --force"
-            return Awaited("", f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}", forced)
-        return Awaited("", f"{commit[:12]} is older than {known.commit[:12]}", final=True) if older else None
+            seen = f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}"
+            return None if force else Awaited("", seen, forced)
+        seen, fix = f"{commit[:12]} is older than what it has recorded, {known.commit[:12]}", f"anneal rollback {self.target} --to {commit}"
+        return Awaited("", seen, f"to go back: {fix}", final=True) if older else None
 
     def _is_on_branch(self, commit: str, since: float) -> bool:
         """Whether the branch leads to a commit; an older answer of the host may not show it yet."""
@@ -161,29 +166,6 @@ class Promoters:
             return commit != later and self.reaches(later, commit)
         except AuthorError:
             return False
-
-    def _refuse_elsewhere(self, known: State, commit: str, *, force: bool) -> None:
-        """Refuse what no promotion brings: a commit that isn't on the branch, or is older than what is recorded."""
-        subject = f"target {self.target}"
-        try:
-            on_branch = self._is_on_branch(commit, math.inf)
-        except AuthorError as error:
-            raise RequestRefused.of(subject, f"commit {commit[:12]} can't be deployed: {error}") from None
-        if not on_branch:
-            raise RequestRefused.of(subject, f"commit {commit[:12]} is not on its branch", fix="merge it into that branch")
-        if commit != known.commit and self._is_older(known, commit, force=force):
-            seen = f"commit {commit[:12]} is older than what it has recorded, {known.commit[:12]}"
-            raise RequestRefused.of(subject, seen, fix=f"to go back: anneal rollback {self.target} --to {commit}")
-
-    def _is_older(self, known: State, commit: str, *, force: bool) -> bool:
-        try:
-            return bool(known.commit) and self.reaches(known.commit, commit)
-        except AuthorError as error:
-            if force:  # what is recorded is gone from the host; a person says that this one is newer
-                return False
-            fix = f"all the same: anneal promote {self.target} --commit {commit} --force"
-            seen = f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}"
-            raise RequestRefused.of(f"target {self.target}", seen, fix=fix) from None
 
     def _reads_of(self, refused: set[str], commit: str, state: State) -> str:
         if not state.reads_paths or any(path.startswith(OUTSIDE) for path in state.reads_paths):

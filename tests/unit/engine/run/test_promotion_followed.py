@@ -138,7 +138,7 @@ def test_one_that_finds_a_run_under_way_says_that_nothing_was_promoted_and_what_
 def test_not_even_force_brings_what_is_not_on_the_branch(line: Line) -> None:
     side = line.host.commit({"prod/own.json": "{}"})
     refused = line.run("prod", "oneoff", promote=True, commit=side, force=True)
-    assert (refused.outcome, "is not on its branch" in refused.message) == (Outcome.REFUSED, True)
+    assert (refused.outcome, "is not on the branch" in refused.message) == (Outcome.REFUSED, True)
 
 
 def test_what_is_no_commit_of_the_host_is_refused_and_leaves_no_word_in_the_record(line: Line) -> None:
