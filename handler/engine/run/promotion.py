@@ -77,7 +77,7 @@ class Promoters:
         claims, unread = self._claims(now)
         chosen = self._newest_proven(claims, known, since) if not unread else Promotion(known.commit, awaited=unread)
         attempt = known.attempt
-        if attempt is None or claims.went_back_since(attempt.commit, seconds_of(attempt.since)):
+        if attempt is None or claims.went_back(attempt.commit, seconds_of(attempt.since)):
             return chosen
         goes_on = chosen.commit in ("", known.commit) or self._is_before(chosen.commit, attempt.commit)
         return replace(chosen, commit=attempt.commit) if goes_on else chosen
@@ -122,21 +122,26 @@ class Promoters:
             return Awaited(name, f"its record can't be read: {error}", f"anneal check {self.target}")
 
     def _newest_proven(self, claims: Claims, known: State, since: float) -> Promotion:
-        first, refused = Promotion(known.commit), set[str]()
-        for commit in claims.candidates():
+        first, refused, back = Promotion(known.commit), set[str](), claims.went_back(known.commit)
+        candidates = claims.candidates()
+        for commit in candidates:
             if commit == known.commit or len(refused) == _MOST_REFUSED:
                 break
+            if back and self._is_before(commit, known.commit):
+                continue
             awaited = claims.awaited(commit, partial(self._reads_of, refused, commit))
             objection = None if awaited else self._objection(known, commit, since)
             if not awaited and objection is None:
                 return Promotion(commit) if not first.next else replace(first, commit=commit)
             if objection and objection.final:  # older than what is recorded, and so are all that follow
+                first = first if first.next else replace(first, awaited=(objection,))
                 break
             refused |= {commit} if objection else set()
             if not first.next:
                 found = awaited or ((objection,) if objection else ())
                 first = Promotion(known.commit, commit, found, soonest(found))
-        return first if first.next or known.commit else replace(first, awaited=claims.unproven())
+        nothing = claims.unproven() if not (known.commit and candidates) else ()
+        return replace(first, awaited=(*back, *(first.awaited or nothing)))
 
     def _objection(self, known: State, commit: str, since: float, *, force: bool = False) -> Awaited | None:
         """Return why a commit isn't deployed here, however proven it is; `final`: it is behind what is recorded."""

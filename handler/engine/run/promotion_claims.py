@@ -86,10 +86,14 @@ class Claims:
         found = (self._objection(record, record.state, commit) for record in self.records)
         return tuple(each for each in found if each)
 
-    def went_back_since(self, commit: str, since: float) -> bool:
-        """Whether a target has gone back from a commit after a promotion to it began."""
-        soaks = (_newest(record.state, commit) for record in self.records if record.state)
-        return any(soak and soak.ended == ROLLED_BACK and soak.until and seconds_of(soak.until) >= since for soak in soaks)
+    def went_back(self, commit: str, since: float = 0.0) -> tuple[Awaited, ...]:
+        """Return the targets that have gone back from what the follower has, or is brought to, at this second since the epoch or later."""
+        soaks = ((record.target, _newest(record.state, commit)) for record in self.records if record.state)
+        gone = (name for name, soak in soaks if soak and soak.ended == ROLLED_BACK and soak.until and seconds_of(soak.until) >= since)
+        return tuple(
+            Awaited(name, f"was rolled back from {commit[:12]}", f"to go back, too: anneal rollback {self.follower}", final=True)
+            for name in gone
+        )
 
     def unproven(self) -> tuple[Awaited, ...]:
         """Return why there is no commit at all to promote."""

@@ -13,6 +13,7 @@ from handler.model.result import Outcome
 from handler.model.tree import Tree
 from handler.state.record import Pin
 from handler.state.soak import Soak
+from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
 
@@ -190,6 +191,55 @@ def test_unpinned_it_is_followed_again_and_the_pinned_one_is_not_rolled_back_fro
     line.later(SOAK)
     line.done("staging", "oneoff", unpin=True)
     assert line.state("staging").commit == third
+    assert line.on() == second
+
+
+def test_what_was_promoted_before_it_was_rolled_back_from_is_said_to_be_so_until_something_newer_follows(line: Line) -> None:
+    first, second = line.state("staging").commit, line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    assert line.on() == second
+    line.done("staging", "oneoff", rollback=True, actor="ada")
+    for seconds in (MINUTE, SOAK):
+        line.later(seconds)
+        assert line.done("prod").message == (
+            f"{second[:12]} is applied; staging: was rolled back from {second[:12]}; to go back, too: anneal rollback prod"
+        )
+    third = line.commit("3")
+    line.done("staging")
+    assert "was rolled back from" in (waits := line.done("prod").message)
+    assert f"has kept {third[:12]} healthy for 0s of 30m" in waits
+    line.later(SOAK)
+    assert (line.on(), line.value("prod"), line.state("prod").pin) == (third, "3", None)
+    assert line.done("prod").message == f"{third[:12]} is applied"
+    assert first != second
+
+
+def test_a_branch_that_was_put_back_by_force_takes_no_promoted_target_with_it_and_that_is_said(line: Line) -> None:
+    first, second = line.state("staging").commit, line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    assert line.on() == second
+    line.host.push(first)
+    line.done("staging")
+    line.later(SOAK)
+    said = f"{first[:12]} is older than what it has recorded, {second[:12]}; to go back: anneal rollback prod --to {first}"
+    assert line.done("prod").message == f"{second[:12]} is applied; {said}"
+    line.done("prod", "oneoff", rollback=True, commit=first, actor="ada")
+    assert line.value("prod") == "1"
+
+
+def test_a_record_that_was_deleted_by_hand_holds_the_target_and_that_is_said(line: Line) -> None:
+    first, second = line.state("prod").commit, line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    line.server.must(Asked("DELETE", "/api/v1/namespaces/anneal-system/configmaps/anneal-staging", {}, {}, "", ""))
+    assert line.done("prod").message == f"{first[:12]} is applied; staging: has no record: it never ran; anneal status staging"
+    line.done("staging")
+    line.done("staging")
+    line.later(SOAK - 1)
+    assert line.on() == first
+    line.later(1)
     assert line.on() == second
 
 
