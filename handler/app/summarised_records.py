@@ -70,7 +70,10 @@ class SummarisedRecords:
             return OtherRecord(target)
         settings = self._settings
         summary = summary_shortcuts.own_summary(metadata, settings.state_namespace, target, TOOLING)
-        if summary is None or summary.home != home_of(configured.repository.url, settings.installation, seen.uid):
+        homes = {
+            home_of(url, settings.installation, seen.uid) for url in (configured.repository.url, "")
+        }  # nowhere: nothing is recorded yet
+        if summary is None or summary.home not in homes:
             raise StateInvalid.of(f"target {target}", "the summary of its record can't be read, or is of another repository or cluster")
         state = recorded(summary, configured, seen.uid, settings)
         beat = None if summary.attempt else seen.pulse.watch(target)
