@@ -17,6 +17,7 @@ from dataclasses import replace
 from handler.engine.run import refusals, transitions
 from handler.engine.run.context import ChosenRevision, RunContext
 from handler.engine.run.errors import NotPromoted, RequestRefused
+from handler.model.errors import Problem
 from handler.model.refs import Head
 from handler.state.record import Pin
 from handler.state.record_format import stamp
@@ -57,8 +58,7 @@ def _promoted(run: RunContext) -> ChosenRevision:
     found = promoters.choose(run.state, run.deps.clock(), _since(run)[0])
     run.revision = replace(run.revision, promotion=found)
     if not (found.commit or job.commit):
-        fix = f"to deploy without that: anneal promote {job.target}"
-        raise NotPromoted.of(f"target {job.target}", str(found) or "there is nothing to promote yet", fix=fix)
+        raise NotPromoted(*(Problem(f"target {job.target}", str(each), fix=each.fix) for each in found.awaited))
     stays = pin is not None and pin.commit == found.commit and not (job.unpin or job.commit)
     head = "" if stays else found.commit
     return replace(run.revision, commit=found.commit, head=head, named=Head(head))

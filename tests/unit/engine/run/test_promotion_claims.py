@@ -104,6 +104,7 @@ def test_runs_and_plans_say_it_too() -> None:
     line.done("staging")
     is_degraded(line)
     assert line.done("prod").message.endswith(f"; {LOOK}")
+    assert line.done("prod", "oneoff", actor="ada").message.endswith(f"; {LOOK}")
     planned = line.run("prod", "drift").plan
     assert planned
     assert planned.notes[-1].endswith(f"; {LOOK}")
