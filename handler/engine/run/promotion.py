@@ -55,7 +55,7 @@ NO_PROMOTION = Promotion()
 
 @dataclass(frozen=True, slots=True)
 class Promoters:
-    """The targets that promote to one, and the ways to judge what they say; `names` empty: it follows no other.
+    """The targets that promote to one, and the ways to judge what they say.
 
     `soak`: seconds; `repositories`: keys of the follower's; `head`: of its branch, by an answer of that monotonic second or later
     (infinity: of now); `reaches`: whether a commit leads to another; `tree`: of a commit. They raise AnnealError.
@@ -112,8 +112,10 @@ class Promoters:
     def _claims(self, now: float) -> tuple[Claims, tuple[Awaited, ...]]:
         read = [self._read(name) for name in self.names]
         records = [each for each in read if isinstance(each, OtherRecord)]
-        unread = tuple(each for each in read if isinstance(each, Awaited))
-        return Claims(records, self.repositories, self.soak, now, self.target, self.elsewhere), unread
+        unread = [each for each in read if isinstance(each, Awaited)]
+        if not read:
+            unread.append(Awaited("", "no target that it follows is configured here", f"anneal check {self.target}"))
+        return Claims(records, self.repositories, self.soak, now, self.target, self.elsewhere), tuple(unread)
 
     def _read(self, name: str) -> OtherRecord | Awaited:
         try:

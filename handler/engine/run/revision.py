@@ -35,7 +35,7 @@ def choose(run: RunContext) -> None:
 
 def _head(run: RunContext) -> ChosenRevision:
     """Return the revision at the head that the git host names."""
-    if run.deps.promoters.names or run.job.promote:
+    if run.deps.target.revision.promoted or run.job.promote:
         return _promoted(run)
     since, surely = _since(run)
     named = run.deps.preparer.head(since)
@@ -48,7 +48,7 @@ def _head(run: RunContext) -> ChosenRevision:
 def _promoted(run: RunContext) -> ChosenRevision:
     """Return the revision at the commit that other targets have proven, or a person promotes. Raises NotPromoted: there is none yet."""
     promoters, job, pin = run.deps.promoters, run.job, run.state.pin
-    if not promoters.names:
+    if not run.deps.target.revision.promoted:
         seen = f"follows {run.deps.target.revision}, and no other target: there is nothing to promote"
         raise RequestRefused.of(f"target {job.target}", seen, fix=f"anneal apply {job.target}")
     if job.promote:
@@ -66,7 +66,7 @@ def _promoted(run: RunContext) -> ChosenRevision:
 
 def newest(run: RunContext, since: float) -> str:
     """Return the head, by an answer of the git host of that monotonic second or later; empty: there is none. Raises AnnealError."""
-    if run.deps.promoters.names:
+    if run.deps.target.revision.promoted:
         return run.deps.promoters.choose(run.state, run.deps.clock(), since).commit
     return run.deps.preparer.head(since).commit
 

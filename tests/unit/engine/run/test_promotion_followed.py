@@ -74,6 +74,20 @@ def test_unpin_follows_again_at_once(line: Line) -> None:
     assert line.state("prod").commit == second
 
 
+def test_where_what_it_follows_is_not_configured_it_follows_nothing_else() -> None:
+    """A glob matches nothing: the branch isn't what it follows."""
+    line = Line((STAGING, following("late", "stag*")))
+    line.commit("1")
+    line.done("staging")
+    line.later(SOAK)
+    line.targets = line.targets[1:]
+    line.restart()
+    waits = line.run("late")
+    assert (waits.outcome, waits.code, line.value("late")) == (Outcome.WAITING, "not-promoted", "")
+    assert waits.problems[0].message == "no target that it follows is configured here"
+    assert line.run("late", "oneoff", promote=True, actor="ada").outcome is Outcome.REFUSED
+
+
 # --- by hand
 def test_promoted_by_hand_it_is_pinned_to_nothing_and_follows_what_is_newer(line: Line) -> None:
     second = line.commit("2")
