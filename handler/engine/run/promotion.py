@@ -85,9 +85,9 @@ class Promoters:
     def claimed(self, known: State, now: float) -> tuple[Awaited, ...]:
         """Return what the newest commit of other records waits for, without a question to the git host; nothing: the target is on it."""
         claims, unread = self._claims(now)
-        newest = next(iter(claims.candidates()), "")
-        if unread or newest in ("", known.commit):
-            return unread or (() if newest else claims.unproven())
+        newest, said = next(iter(claims.candidates()), ""), unread or claims.went_back(known.commit)
+        if said or newest in ("", known.commit):
+            return said or (() if newest else claims.unproven())
         seen = f"{newest[:12]} is proven, and the next run asks the git host whether it may follow"
         return claims.awaited(newest, lambda _: "") or (Awaited("", seen, f"anneal apply {self.target}"),)
 
@@ -126,10 +126,10 @@ class Promoters:
     def _newest_proven(self, claims: Claims, known: State, since: float) -> Promotion:
         first, refused, back = Promotion(known.commit), set[str](), claims.went_back(known.commit)
         candidates = claims.candidates()
-        for commit in candidates:
+        for number, commit in enumerate(candidates):
             if commit == known.commit or len(refused) == _MOST_REFUSED:
                 break
-            if back and self._is_before(commit, known.commit):
+            if back and number < _MOST_REFUSED and self._is_before(commit, known.commit):
                 continue
             awaited = claims.awaited(commit, partial(self._reads_of, refused, commit))
             objection = None if awaited else self._objection(known, commit, since)

@@ -90,3 +90,5 @@ def test_without_a_sign_in_at_the_git_host_records_alone_say_what_the_next_commi
     assert looked() == [f"{second[:12]} is proven, and the next run asks the git host whether it may follow"]
     line.done("prod")
     assert looked() == []
+    line.done("staging", "oneoff", rollback=True, actor="ada")
+    assert looked() == [f"staging: was rolled back from {second[:12]}"]

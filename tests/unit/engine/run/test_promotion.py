@@ -244,13 +244,14 @@ def test_a_record_that_was_deleted_by_hand_holds_the_target_and_that_is_said(lin
 
 
 # --- what a record claims
-def forge(line: Line, *commits: str) -> None:
-    """Let staging's record claim these commits, each healthy for ever, the newest first."""
+def forge(line: Line, *commits: str, ended: str = "replaced") -> None:
+    """Let staging's record claim these commits, each healthy for ever, the newest first. `ended`: how, of the last one."""
     known = line.state("staging")
     soaks = tuple(Soak((each,), str(index) * 64, known.settings, "2020-01-01T00:00:00Z") for index, each in enumerate(commits))
     first, *rest = (replace(each, healthy_since="2020-01-01T00:00:00Z") for each in soaks)
-    ended = tuple(replace(each, until="2021-01-01T00:00:00Z", ended="replaced") for each in rest)
-    body = replace(known, soaks=(first, *ended), commit=commits[0], reads="0" * 64)
+    over = [replace(each, until="2021-01-01T00:00:00Z", ended="replaced") for each in rest]
+    over[-1:] = [replace(each, ended=ended) for each in over[-1:]]
+    body = replace(known, soaks=(first, *over), commit=commits[0], reads="0" * 64)
     store = line.handler.store(line.handler.target("staging"))
     store._keep = lambda _, state: state  # a record that another program has written
     store.update(lambda _: body)
@@ -280,14 +281,16 @@ def test_an_older_claim_deploys_nothing_and_an_unknown_commit_neither(line: Line
     assert line.run("prod", "oneoff", promote=True, commit=first).message.endswith(f"to go back: anneal rollback prod --to {first}")
 
 
-def test_a_forged_record_costs_a_few_questions() -> None:
+@pytest.mark.parametrize("ended", ["replaced", "rolled-back"])
+def test_a_forged_record_costs_a_few_questions(ended: str) -> None:
     line = Line()
     line.commit("1")
     line.done("staging")
     line.later(SOAK)
     line.done("prod")
     first = line.state("prod").commit
-    forge(line, *(line.host.commit({"forged": str(number)}) for number in range(9)), line.commit("2"))
+    forged = [line.host.commit({"forged": str(number)}) for number in range(9)]
+    forge(line, *forged, first if ended == "rolled-back" else line.commit("2"), ended=ended)
     asked = list[tuple[str, str]]()
     promoters = promoters_of(line.handler, PROD)
 
