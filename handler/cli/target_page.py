@@ -104,7 +104,8 @@ def _head_rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
         yield "git", str(newest.trouble)
     elif newest and newest.commit and newest.commit != applied:
         info = newest.info
-        yield "git", newest.commit[:12] + (_titled(info.subject, info.author, ago(stamp(info.time), row.now)) if info else "")
+        label = "proven" if row.target.revision.promoted else "git"
+        yield label, newest.commit[:12] + (_titled(info.subject, info.author, ago(stamp(info.time), row.now)) if info else "")
     for number, each in enumerate(newest.awaited if newest else ()):
         text = f"{each}, until {stamp(each.due)}" if each.due else each.advised
         yield "" if number else "promotion", complete(text, row, given)

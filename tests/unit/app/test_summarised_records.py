@@ -127,6 +127,7 @@ def test_status_shows_the_promotable_commit_as_the_newest_and_what_the_next_one_
     row = row_of(line)
     assert row.newest
     assert (row.is_behind, row.newest.commit) == (True, second)
+    assert dict(target_page._head_rows(row, GivenFlags()))["proven"].startswith(second[:12])
 
 
 def test_a_target_that_never_ran_says_what_it_waits_for() -> None:
