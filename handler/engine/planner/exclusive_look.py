@@ -131,11 +131,6 @@ class ExclusiveLook:
             return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
         return replace(change, resource_version=uid_and_version(live)[1])
 
-    def _own(self, identity: Identity) -> str | None:
-        """Return what an object is left alone as that may be the target's own account or rights by now."""
-        is_right = identity.group_kind in RIGHTS
-        return own_rights(identity, self._rights(self.discovery.preferred(ROLE_BINDING), identity.namespace)) if is_right else None
-
     def _judged(self, ask: ExclusiveRequest, live: Object, known: Mapping[str, Orphan], room: int) -> Change:
         identity, (uid, version) = identity_of(live), uid_and_version(live)
         finalizers = tuple(str(name) for name in live["metadata"].get("finalizers") or ())
@@ -176,6 +171,11 @@ class ExclusiveLook:
         except AnnealError:
             return None
         return rights_of(user, groups, listed)
+
+    def _own(self, identity: Identity) -> str | None:
+        """Return what an object is left alone as that may be the target's own account or rights by now."""
+        is_right = identity.group_kind in RIGHTS
+        return own_rights(identity, self._rights(self.discovery.preferred(ROLE_BINDING), identity.namespace)) if is_right else None
 
 
 @dataclass(slots=True)
