@@ -22,7 +22,7 @@ from handler.model.result import Outcome
 from handler.state.record_format import seconds_of
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, deployment, secret, service
-from tests.e2e.exclusive_shop import BOLD, GRACE, ExclusiveShop, planned
+from tests.e2e.exclusive_shop import BOLD, GRACE, ExclusiveShop, planned, server_time
 from tests.e2e.killed_runs import Wire, is_recorded, kill_after
 from tests.e2e.one_target import DONE, STATES, Shop, told
 from tests.e2e.rbac_rights import ALL, allow
@@ -182,7 +182,7 @@ def test_what_an_undeclared_workload_owns_goes_with_it(made: ExclusiveShop) -> N
 
 
 def is_over(shop: Shop, end: str) -> bool:
-    return seconds_of(end) < shop.handler.dependencies(shop.name).clock()
+    return seconds_of(end) + 2 < server_time(shop)
 
 
 def test_a_run_that_is_killed_at_any_write_leaves_the_grace_known_and_the_next_ones_finish(open_shop: Open, wired: Wire) -> None:

@@ -317,7 +317,7 @@ class Planner:
             return ExclusiveFindings()
         declared = comparison.desired.keys() | ask.planned_rollout.doomed.keys() | ask.canaries.steps.keys()
         uids = {str(live["metadata"]["uid"]) for live in comparison.unowned.values()}
-        found = self.exclusive.find(ask.exclusive, declared, uids, handover)
+        found = self.exclusive.find(ask.exclusive, declared, uids, handover, (item.manifest for item in ask.desired.values()))
         if ask.gaps is not None and ask.gaps.beside is not None:
             ask.gaps.beside += found.beside
         return found

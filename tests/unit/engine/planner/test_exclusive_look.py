@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,46 +11,15 @@ import pytest
 from handler.config.settings import HoldAbove
 from handler.engine.planner import exclusive_look
 from handler.engine.planner.exclusive_look import ExclusiveRequest
-from handler.engine.planner.planner import Planned
 from handler.engine.planner.siblings import SiblingQuestions
-from handler.engine.run.transitions import unmarked_orphans
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change
 from handler.state.record import Orphan
 from handler.state.record_format import stamp
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
-from tests.unit.engine.apply.planned_target import MAPS, TARGET, PlannedTarget, before, config_map, ours, outcomes
-
-EXCLUSIVE = replace(TARGET, exclusive=("shop",), orphan_grace=3600.0)
-NOON = 1_800_000_000.0
-HOUR = 3600.0
-
-
-@dataclass
-class Watched:
-    """A target with an exclusive namespace, the record of its orphans, and a clock."""
-
-    shop: PlannedTarget = field(default_factory=lambda: PlannedTarget(EXCLUSIVE))
-    now: float = NOON
-    orphans: tuple[Orphan, ...] = ()
-    ask: ExclusiveRequest = field(default_factory=lambda: ExclusiveRequest(looks=True, records=True))
-
-    def plan(self, *bodies: dict[str, Any], **ask: Any) -> Planned:
-        """Plan as a drift run does."""
-        return self.shop.plan(*bodies, exclusive=replace(self.ask, known=self.orphans, now=self.now, **ask))
-
-    def run(self, *bodies: dict[str, Any], **ask: Any) -> list[tuple[Action, str, str]]:
-        """Plan, delete, and record as a drift run does; return what came of what isn't declared."""
-        planned = self.plan(*bodies, **ask)
-        pruner = self.shop.pruner(planned)
-        pruner.prune()
-        plan = planned.plan.with_outcomes(pruner.outcomes)
-        self.orphans = unmarked_orphans(replace(planned, plan=plan))
-        return outcomes(plan.prunes)
-
-    def names(self) -> list[str]:
-        return [each.identity.name for each in self.orphans]
+from tests.unit.engine.apply.planned_target import MAPS, TARGET, PlannedTarget, before, config_map, ours
+from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, NOON, Watched, due, stray
 
 
 @pytest.fixture
@@ -58,11 +27,6 @@ def watched() -> Watched:
     made = Watched()
     made.shop.apply(made.shop.plan(config_map("web")))
     return made
-
-
-def stray(watched: Watched, name: str = "stray", **metadata: Any) -> dict[str, Any]:
-    body = config_map(name)
-    return watched.shop.post(MAPS, {**body, "metadata": {**body["metadata"], **metadata}})
 
 
 AFTER = f"isn't declared in exclusive namespace shop; deleted after {stamp(NOON + HOUR)}"
@@ -199,11 +163,6 @@ def test_a_protected_object_stays_and_its_grace_begins_once_that_is_lifted(watch
     watched.shop.patch("stray", metadata={"annotations": {"anneal.dev/prune": None}})
     ((action, _, reason),) = watched.run(config_map("web"))
     assert (action, reason.endswith(f"deleted after {stamp(watched.now + HOUR)}")) == (Action.SKIP, True)
-
-
-def due(watched: Watched) -> None:
-    watched.run(config_map("web"))
-    watched.now += HOUR
 
 
 @pytest.mark.parametrize(
