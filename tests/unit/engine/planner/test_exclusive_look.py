@@ -36,6 +36,7 @@ SINCE = f"isn't declared in exclusive namespace shop since {stamp(NOON)}"
 def test_an_undeclared_object_is_shown_with_its_time_then_deleted_after_it_and_no_earlier(watched: Watched) -> None:
     stray(watched)
     assert watched.run(config_map("web")) == [(Action.SKIP, "stray", AFTER)]
+    assert [change.expires for change in watched.plan(config_map("web")).plan.prunes] == [True]
     watched.now += HOUR - 1
     assert watched.run(config_map("web")) == [(Action.SKIP, "stray", AFTER)]
     watched.now += 1
@@ -47,7 +48,7 @@ def test_an_undeclared_object_is_shown_with_its_time_then_deleted_after_it_and_n
 def test_a_dry_run_begins_no_grace_and_promises_no_time(watched: Watched) -> None:
     stray(watched)
     (change,) = watched.plan(config_map("web"), records=False).plan.prunes
-    assert (change.action, change.until) == (Action.SKIP, "")
+    assert (change.action, change.until, change.expires) == (Action.SKIP, "", True)
     assert change.reason.endswith("; deleted orphanGrace (3600 s) after the next drift run has noted it")
 
 
