@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 from handler.config.settings import Prune
@@ -174,7 +175,12 @@ def _made_by(identity: Identity, labels: Mapping[str, str]) -> str | None:
 
 
 def _marked(keys: Iterable[str]) -> str | None:
-    return next((noun for key in keys for pattern, noun in _MARKS if fnmatchcase(key, pattern)), None)
+    return next(filter(None, map(_mark, keys)), None)
+
+
+@lru_cache(4096)  # thousands of objects have the same labels
+def _mark(key: str) -> str | None:
+    return next((noun for pattern, noun in _MARKS if fnmatchcase(key, pattern)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which objects the declared ones name: what pods mount, read and run as, what bindings bind, where traffic goes. Pure.
+"""Which objects others name: what pods mount, read and run as, what bindings bind, where traffic goes. Pure.
 
 Known by fields, whatever the kind: `secretName`, `imagePullSecrets`, `privateKeySecretRef`, `configMapKeyRef`, `serviceAccountName`, and
 each map with `kind` and `name`. Law: it only ever keeps something, so a field that may be a name is one.
@@ -10,25 +10,31 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from handler.model.manifest import Manifest, at
-from handler.model.names import Identity
+from handler.model.manifest import at
+from handler.model.names import GroupKind, Identity
 
 Named = tuple[str, str, str]  # kind, namespace and name
 _FIELD = re.compile(
     r"(secret|configmap|serviceaccount|service|resourceclaimtemplate|resourceclaim)s?(?:key)?(?:refs?|selector|name)?$", re.IGNORECASE
 )
-_KINDS = {kind.lower(): kind for kind in ("Secret", "ConfigMap", "ServiceAccount", "Service", "ResourceClaimTemplate", "ResourceClaim")}
+NAMED_BY_FIELD = frozenset(("Secret", "ConfigMap", "ServiceAccount", "Service", "ResourceClaimTemplate", "ResourceClaim"))
+_KINDS = {kind.lower(): kind for kind in NAMED_BY_FIELD}
 _OTHERS = {"certificateRefs": "Secret", "credentialName": "Secret", "backendRefs": "Service", "parentRefs": "Gateway"}
 _PASSED = frozenset({"labels", "matchLabels", "selector"})
-_SILENT = frozenset({"ConfigMap", "Secret"})  # kinds that name nothing
+_SILENT = frozenset({GroupKind("", "ConfigMap"), GroupKind("", "Secret")})  # they name nothing
 
 
-def named_by(manifests: Iterable[Manifest]) -> dict[Named, Identity]:
-    """Return what declared objects name, by kind, namespace and name, each with an object that names it."""
+def may_name(kind: GroupKind) -> bool:
+    """Whether objects of a kind may name others."""
+    return kind not in _SILENT
+
+
+def named_by(objects: Iterable[tuple[Identity, dict[str, Any]]]) -> dict[Named, Identity]:
+    """Return what objects name, by kind, namespace and name, each with one that names it. Live ones lose their `managedFields`."""
     found: dict[Named, Identity] = {}
-    for manifest in manifests:
-        if manifest.identity.group or manifest.identity.kind not in _SILENT:
-            found |= dict.fromkeys(_below(manifest.body(), manifest.identity.namespace), manifest.identity)
+    for identity, body in objects:
+        body.get("metadata", {}).pop("managedFields", None)
+        found |= dict.fromkeys(_below(body, identity.namespace), identity)
     return found
 
 

@@ -10,53 +10,42 @@ that holds data would go.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from handler.cluster.access_review import whoami
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.live import Listing, metadata, pages
-from handler.cluster.parallel import parallel
+from handler.cluster.live import Listing, pages
 from handler.config.settings import Target
+from handler.engine.planner.exclusive_needs import Needs, named_in_git, users
+from handler.engine.planner.exclusive_seen import Seen, read
 from handler.engine.planner.siblings import SiblingQuestions
-from handler.model.errors import AnnealError, ApiRefused
+from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest
-from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of, kubectl, uid_and_version
+from handler.model.names import Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import Action, Change
 from handler.plan.exclusive import (
     DATA,
     ROLE_BINDING,
-    SYSTEM,
     Sighting,
     is_looked_for,
     left_alone,
     may_own_data,
-    own_rights,
     rights_of,
     said,
     unread,
     until,
 )
 from handler.plan.prune import kept_by_itself, left_to
-from handler.plan.references import Named, named_by
 from handler.state.record import Orphan
-from handler.state.record_format import is_recordable, seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 
 MOST = 2000  # orphans of exclusive namespaces that a record keeps: the grace of more begins once some of these are gone
 _BESIDE = 20  # namespaces that aren't exclusive in which undeclared objects are listed
-_UNMARKED = f"!{PART_OF}"
-_PRECONDITIONS = ("uid", "resourceVersion")  # what an aggregated API serves without them can't be deleted safely
-_WORKERS = 8
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"  # the whole object once more
 
 Object = dict[str, Any]
-Scope = tuple[GroupKind, str]  # a kind in a namespace
-_Rights = Mapping[str, Collection[Identity] | None]  # by exclusive namespace: see `own_rights`
-_NO_RIGHTS: _Rights = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +112,8 @@ class ExclusiveLook:
         missing = (each for uid, each in known.items() if uid not in seen.orphans and each.identity not in declared)
         unseen = [each for each in missing if seen.lacks(each.identity)]
         room = max(MOST - len(unseen), 0)
-        needed = _Needed(named_by(manifests), seen.owning(), seen.unread_data()) if inside else _Needed()
-        judged = [self._judged(ask, live, known, room - number, needed) for number, live in enumerate(_in_order(inside, known))]
+        needs = self._needs(seen, inside, manifests)
+        judged = [self._judged(ask, live, known, room - number, needs) for number, live in enumerate(_in_order(inside, known))]
         claims = handover.claims([change.identity for change in judged if change.writes])
         bodies = {identity_of(live): live for live in inside}
         changes = [_claimed(change, bodies[change.identity], claims) for change in judged]
@@ -142,20 +131,27 @@ class ExclusiveLook:
             return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
         return replace(change, resource_version=uid_and_version(live)[1])
 
+    def _needs(self, seen: Seen, inside: Sequence[Object], manifests: Iterable[Manifest]) -> Needs:
+        """Return what keeps orphans that others need."""
+        if not inside:
+            return Needs()
+        needs = Needs(named_in_git(manifests), seen.owning(), seen.unread_data())
+        leaving = {str(live["metadata"]["uid"]): identity_of(live) for live in inside if not _kept(live, needs)}
+        return needs.also(*users(self.api, self.discovery.listable(), seen, leaving)) if leaving else needs
+
     def _data_of(self, change: Change) -> str:
         """Return why an object stays as it owns what holds data by now; empty: it doesn't."""
         kinds = (kind for kind in self.discovery.listable() if kind.group_kind in DATA)
-        seen = self._read([(kind, change.identity.namespace) for kind in kinds])
-        return _Needed({}, seen.owning(), seen.unread_data()).by_data(change.identity, change.uid)
+        seen = read(self.api, [(kind, change.identity.namespace) for kind in kinds], self.discovery.stale)
+        return Needs({}, seen.owning(), seen.unread_data()).by_data(change.identity, change.uid)
 
-    def _judged(self, ask: ExclusiveRequest, live: Object, known: Mapping[str, Orphan], room: int, needed: _Needed) -> Change:
+    def _judged(self, ask: ExclusiveRequest, live: Object, known: Mapping[str, Orphan], room: int, needs: Needs) -> Change:
         identity, (uid, version) = identity_of(live), uid_and_version(live)
         finalizers = tuple(str(name) for name in live["metadata"].get("finalizers") or ())
         change = Change(Action.SKIP, identity, uid, version, finalizers=finalizers, unmarked=True)
-        going = f"is being deleted since {live['metadata'].get('deletionTimestamp')}" if live["metadata"].get("deletionTimestamp") else ""
         before = known.get(uid)
         full = f"{MOST} others come first" if before is None and room <= 0 else ""
-        kept = kept_by_itself(live) or going or needed.why(identity, uid) or ask.kept or full
+        kept = _kept(live, needs) or ask.kept or full
         if kept:
             return replace(change, reason=said(identity, f"; kept: {kept}"))
         change = replace(change, expires=True)
@@ -168,20 +164,13 @@ class ExclusiveLook:
         return replace(change, reason=said(identity, f"; deleted after {end}"), until=end)
 
     # --- what lives
-    def _seen(self, namespaces: Sequence[str], declared: Collection[Identity], uids: Collection[str]) -> _Seen:
+    def _seen(self, namespaces: Sequence[str], declared: Collection[Identity], uids: Collection[str]) -> Seen:
         self.discovery.refresh()
         index = self.discovery.index()
         wanted = [(resource, name) for resource in index.listable() if is_looked_for(resource) for name in namespaces]
         rights = {name: self._rights(index.preferred.get(ROLE_BINDING), name) for name in namespaces if name in self.target.exclusive}
-        seen = self._read(wanted, declared, rights)
+        seen = read(self.api, wanted, self.discovery.stale, declared, rights)
         seen.drop_declared(uids)
-        return seen
-
-    def _read(self, wanted: Sequence[tuple[Resource, str]], declared: Collection[Identity] = (), rights: _Rights = _NO_RIGHTS) -> _Seen:
-        answers = parallel([partial(_listed, self.api, *each, declared, rights) for each in wanted], _WORKERS)
-        seen = _Seen(self.discovery.stale)
-        for (resource, name), answer in zip(wanted, answers, strict=True):
-            seen.add(resource, name, answer)
         return seen
 
     def _rights(self, bindings: Resource | None, namespace: str) -> frozenset[Identity] | None:
@@ -194,103 +183,14 @@ class ExclusiveLook:
         return rights_of(user, groups, listed)
 
 
-@dataclass(slots=True)
-class _Listed:
-    """One LIST: what may be an orphan, what is declared, by uid, how much else is left alone, by noun, and the uids of owners, by uid.
-
-    `data`: what holds data and has owners, with their uids.
-    """
-
-    orphans: dict[str, Object] = field(default_factory=dict)
-    declared: set[str] = field(default_factory=set)
-    left: dict[str, str] = field(default_factory=dict)
-    owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    data: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What all LISTs have found, an object that several kinds serve once. `silent`: API groups that don't answer."""
-
-    silent: frozenset[str]
-    orphans: dict[str, Object] = field(default_factory=dict)
-    declared: set[str] = field(default_factory=set)
-    left: dict[str, tuple[str, str]] = field(default_factory=dict)
-    owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    data: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
-    failed: dict[Scope, AnnealError] = field(default_factory=dict)
-
-    def add(self, resource: Resource, namespace: str, answer: _Listed | AnnealError) -> None:
-        if isinstance(answer, AnnealError):
-            self.failed[resource.group_kind, namespace] = answer
-            return
-        self.orphans = answer.orphans | self.orphans  # the first kind that serves it names it
-        self.declared |= answer.declared
-        self.left |= {uid: (namespace, noun) for uid, noun in answer.left.items()}
-        self.owners |= answer.owners
-        self.data |= answer.data
-
-    def drop_declared(self, uids: Collection[str]) -> None:
-        for uid in {*self.declared, *uids, *self.left} & self.orphans.keys():
-            del self.orphans[uid]
-
-    def lacks(self, identity: Identity) -> bool:
-        """Whether an object of this kind may live without having been seen."""
-        return (identity.group_kind, identity.namespace) in self.failed or identity.group in self.silent
-
-    def owning(self) -> dict[str, Identity]:
-        """Return the uids of what owns something that holds data, through whatever owns that in turn, each with what would go."""
-        found: dict[str, Identity] = {}
-        for identity, uids in self.data.items():
-            going = list(uids)
-            while going:
-                uid = going.pop()
-                if uid not in found:
-                    found[uid] = identity
-                    going += self.owners.get(uid, ())
-        return found
-
-    def unread_data(self) -> frozenset[str]:
-        """Return the namespaces in which not all that holds data could be listed; an API group that doesn't answer is all of them: ""."""
-        silent = {""} if any(kind.group in self.silent for kind in DATA) else set()
-        return frozenset(silent | {space for kind, space in self.failed if kind in DATA})
-
-    def notes(self) -> Iterator[str]:
-        counted = Counter(self.left.values())
-        for space in sorted({space for space, _ in counted}):
-            nouns = [f"{noun} ({number})" for (place, noun), number in sorted(counted.items()) if place == space]
-            yield f"namespace {space}: left alone though git doesn't declare them: {', '.join(nouns)}"
-        for space in sorted({space for _, space in self.failed}):
-            errors = {kind: error for (kind, place), error in sorted(self.failed.items(), key=lambda each: each[0]) if place == space}
-            seen = f"{', '.join(map(str, errors))} of namespace {space} can't be listed, so none of them is an orphan"
-            yield f"{seen}: {next(iter(errors.values())).problems[0].message}"
-        for group in sorted(self.silent):
-            yield f"the API group {group} doesn't answer, so nothing of it is an orphan; repair its APIService"
-
-
-@dataclass(frozen=True, slots=True)
-class _Needed:
-    """What keeps orphans that others need: `named` by declared objects, `owning` what holds data, by uid; `unread`: see `unread_data`."""
-
-    named: Mapping[Named, Identity] = field(default_factory=dict)
-    owning: Mapping[str, Identity] = field(default_factory=dict)
-    unread: frozenset[str] = frozenset()
-
-    def why(self, identity: Identity, uid: str) -> str:
-        """Return why an orphan stays; empty: nothing needs it."""
-        user = self.named.get((identity.kind, identity.namespace, identity.name))
-        return f"{user} names it; declare it, too" if user else self.by_data(identity, uid)
-
-    def by_data(self, identity: Identity, uid: str) -> str:
-        """Return why an orphan stays for what it owns; empty: that holds no data."""
-        if data := self.owning.get(uid):
-            return f"{data}, which holds data, would go with it; if that may go: {kubectl('delete', identity)}"
-        unread = may_own_data(identity.group_kind) and self.unread & {"", identity.namespace}
-        return "what holds data there can't be listed, so whether it owns some isn't known" if unread else ""
-
-
 _CUT = "undeclared objects are looked for in the first {} of {} namespaces"
 _AT_HOME = "namespace {} holds the workload of this very handler, which git doesn't declare: nothing there is an orphan"
+
+
+def _kept(live: Object, needs: Needs) -> str:
+    """Return what keeps an orphan whatever its grace; empty: nothing."""
+    since = live["metadata"].get("deletionTimestamp")
+    return kept_by_itself(live) or (f"is being deleted since {since}" if since else needs.why(identity_of(live), uid_and_version(live)[0]))
 
 
 def _home(own: str, declared: Iterable[Identity]) -> str:
@@ -302,45 +202,6 @@ def _home(own: str, declared: Iterable[Identity]) -> str:
 def beside_exclusive(target: Target) -> tuple[str, ...]:
     """Return the namespaces of a target in which undeclared objects are listed and never touched; none where it may have any namespace."""
     return () if "*" in target.namespaces else tuple(sorted({*target.namespaces} - {*target.exclusive}))
-
-
-def _listed(api: Api, resource: Resource, namespace: str, declared: Collection[Identity], rights: _Rights) -> _Listed:
-    found = _Listed()
-    try:
-        for live in metadata(api, resource, namespace, "" if resource.group_kind in DATA else _UNMARKED):
-            if (live["metadata"].get("namespace"), all(map(live["metadata"].get, _PRECONDITIONS))) == (namespace, True):
-                _note_owners(live, found)
-                _sort(live, found, declared, rights.get(namespace, ()))
-    except ApiRefused as error:
-        if error.status != 404:  # its CRD is gone, and all of its objects with it
-            raise
-    return found
-
-
-def _note_owners(live: Object, found: _Listed) -> None:
-    if references := live["metadata"].get("ownerReferences"):
-        identity, owners = identity_of(live), tuple(str(each.get("uid")) for each in references)
-        found.owners[str(live["metadata"]["uid"])] = owners
-        if identity.group_kind in DATA:
-            found.data[identity] = owners
-
-
-def _sort(live: Object, found: _Listed, declared: Collection[Identity], rights: Collection[Identity] | None) -> None:
-    identity, uid = identity_of(live), str(live["metadata"]["uid"])
-    if identity in declared:
-        found.declared.add(uid)
-        return
-    if PART_OF in (live["metadata"].get("labels") or {}):  # what holds data is listed with its members
-        return
-    noun = left_alone(live, identity)
-    noun = own_rights(identity, rights) if noun is None else noun
-    noun = "what a record can't name" if noun is None and not is_recordable(identity) else noun
-    if noun is None:
-        kept = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
-        (kept.get("annotations") or {}).pop(_LAST_APPLIED, None)
-        found.orphans[uid] = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": kept}
-    elif noun != SYSTEM:
-        found.left[uid] = noun
 
 
 def _sighting(known: Orphan) -> Sighting:

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from handler.model.manifest import Manifest
-from handler.plan.references import named_by
+from handler.model.names import GroupKind, identity_of
+from handler.plan.references import may_name, named_by
 
 
 def names(kind: str, *, version: str = "v1", namespace: str = "shop", **body: Any) -> set[tuple[str, str, str]]:
     metadata = {"name": "web", "namespace": namespace, "labels": {"service": "label"}, **body.pop("metadata", {})}
-    manifest = Manifest.of({"apiVersion": version, "kind": kind, "metadata": metadata, **body})
-    found = named_by([manifest])
-    assert set(found.values()) <= {manifest.identity}
+    whole = {"apiVersion": version, "kind": kind, "metadata": metadata, **body}
+    found = named_by([(identity_of(whole), whole)])
+    assert set(found.values()) <= {identity_of(whole)}
     return set(found)
 
 
@@ -69,7 +69,8 @@ def test_what_other_objects_name(body: dict[str, Any], expected: tuple[str, str,
 
 
 def test_what_names_nothing() -> None:
-    assert names("ConfigMap", data={"secretName": "a"}) == set()
+    assert [may_name(GroupKind(group, kind)) for group, kind in (("", "ConfigMap"), ("", "Secret"), ("apps", "Deployment"))] == [0, 0, 1]
+    assert names("Pod", metadata={"managedFields": [{"fieldsV1": {"kind": "Secret", "name": "a"}}]}) == set()
     assert names("Pod", spec={"automountServiceAccountToken": "a", "containers": [{"name": "web", "secretName": 7}]}) == set()
     assert names("Pod", spec={"secrets": [None, 3], "service": {"port": 80}}) == set()
     assert names("Pod", spec={"serviceAccountName": "a"}, namespace="jobs") == {("ServiceAccount", "jobs", "a")}

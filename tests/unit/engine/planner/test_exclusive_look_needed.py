@@ -17,6 +17,7 @@ from tests.unit.engine.planner.watched_namespace import HOUR, Watched, stray
 
 SAID = "isn't declared in exclusive namespace shop; kept: "
 CLAIMS = "/api/v1/namespaces/shop/persistentvolumeclaims"
+PODS = "/api/v1/namespaces/shop/pods"
 APPS = "/apis/apps/v1/namespaces/shop/deployments"
 
 
@@ -112,6 +113,86 @@ def test_what_owns_a_claim_right_before_its_deletion_stays(watched: Watched) -> 
     ((action, _, reason),) = watched.shop.prune(planned)
     assert (action, "is left alone: PersistentVolumeClaim/shop/data, which holds data" in reason) == (Action.SKIP, True)
     assert "DELETE database" not in watched.shop.written
+
+
+def pod(name: str, *owners: dict[str, Any], named: str) -> dict[str, Any]:
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop"}}
+    return owned(body | {"spec": {"volumes": [{"name": "v", "configMap": {"name": named}}]}}, *owners)
+
+
+def fates(watched: Watched) -> dict[str, tuple[Action, str]]:
+    """Run twice, the second time after the grace; return what became of each object, and why."""
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    return {name: (action, reason) for action, name, reason in watched.run(config_map("web"))}
+
+
+def test_what_a_living_pod_uses_stays_but_not_what_only_leaving_ones_do(watched: Watched) -> None:
+    for name in ("kept", "left", "own"):
+        stray(watched, name)
+    gone = watched.shop.post(APPS, deployment("by-hand"))
+    watched.shop.post(PODS, pod("by-hand-1", gone, named="left"))
+    watched.shop.post(PODS, pod("alone", named="own"))
+    watched.shop.post(PODS, pod("web-1", {"apiVersion": "v1", "kind": "Any", "metadata": {"uid": "of-what-git-declares"}}, named="kept"))
+    found = fates(watched)
+    assert found.pop("kept") == (Action.SKIP, f"{SAID}Pod/shop/web-1 names it; declare it, too")
+    assert {name: action for name, (action, _) in found.items()} == dict.fromkeys(("left", "own", "by-hand", "alone"), Action.PRUNE)
+
+
+def test_what_an_orphan_that_stays_uses_stays_with_it(watched: Watched) -> None:
+    stray(watched, "settings")
+    kept = deployment("by-hand")
+    kept["metadata"]["annotations"] = {"anneal.dev/prune": "disabled"}
+    watched.shop.post(PODS, pod("by-hand-1", watched.shop.post(APPS, kept), named="settings"))
+    assert fates(watched)["settings"] == (Action.SKIP, f"{SAID}Pod/shop/by-hand-1 names it; declare it, too")
+
+
+def test_what_is_left_alone_keeps_what_it_names_though_no_pod_runs(watched: Watched) -> None:
+    for name in ("admin", "mine"):
+        stray(watched, name)
+    release = deployment("grafana", template={"spec": {"containers": [{"envFrom": [{"configMapRef": {"name": "admin"}}]}]}})
+    release["metadata"]["annotations"] = {"meta.helm.sh/release-name": "grafana"}
+    watched.shop.post(APPS, release)
+    watched.shop.post(APPS, deployment("by-hand", template={"spec": {"containers": [{"envFrom": [{"configMapRef": {"name": "mine"}}]}]}}))
+    found = fates(watched)
+    assert found.pop("admin") == (Action.SKIP, f"{SAID}Deployment/shop/grafana names it; declare it, too")
+    assert {name: action for name, (action, _) in found.items()} == dict.fromkeys(("mine", "by-hand"), Action.PRUNE)
+
+
+def test_what_the_default_account_pulls_with_stays(watched: Watched) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "shop"}}
+    watched.shop.post("/api/v1/namespaces/shop/serviceaccounts", account | {"imagePullSecrets": [{"name": "registry"}]})
+    for name in ("registry", "other"):
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "shop"}}
+        watched.shop.post("/api/v1/namespaces/shop/secrets", body)
+    found = fates(watched)
+    assert found["registry"] == (Action.SKIP, f"{SAID}ServiceAccount/shop/default names it; declare it, too")
+    assert found["other"][0] is Action.PRUNE
+
+
+def test_where_pods_can_not_be_listed_what_one_may_use_stays(watched: Watched) -> None:
+    stray(watched)
+    watched.shop.post("/apis/batch/v1/namespaces/shop/jobs", {**deployment("by-hand"), "apiVersion": "batch/v1", "kind": "Job"})
+    watched.shop.meet = denied("/pods")
+    found = fates(watched)
+    assert found["stray"] == (Action.SKIP, f"{SAID}pods there can't be listed, so whether one names it isn't known")
+    assert found["by-hand"][0] is Action.PRUNE, "no pod names a Job"
+
+
+def test_no_body_is_read_where_nothing_goes(watched: Watched) -> None:
+    asked: list[str] = []
+
+    def noted(call: Call, do: Callable[[], Reply]) -> Reply:
+        asked.append(call.asked.path)
+        return do()
+
+    watched.shop.meet = noted
+    stray(watched, annotations={"anneal.dev/prune": "disabled"})
+    watched.run(config_map("web"))
+    assert asked.count(PODS) == 1
+    stray(watched, "goes")
+    watched.run(config_map("web"))
+    assert asked.count(PODS) == 3
 
 
 def test_right_before_its_deletion_doubt_keeps_what_may_own_data(watched: Watched) -> None:
