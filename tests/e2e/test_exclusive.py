@@ -235,7 +235,7 @@ def test_what_a_sibling_declares_and_has_not_applied_yet_is_left_to_it(pair: Pai
 def test_a_kind_that_its_account_may_not_list_is_named_and_loses_nothing(made: ExclusiveShop) -> None:
     name = made.shop.name
     stray, key = config_map(name, "stray"), secret(name, "key", "x")
-    allow(made.shop, (ALL, "", "configmaps"))
+    allow(made.shop, (ALL, "", "configmaps"), *(("list", "", kind) for kind in ("pods", "serviceaccounts")))
     made.plant(stray, key)
     made.configure(impersonate=Impersonate(f"{name}/deployer"), cluster_scoped=())
     made.run("push")
