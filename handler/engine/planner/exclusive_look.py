@@ -19,8 +19,8 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.live import Listing, pages
 from handler.config.settings import Target
+from handler.engine.planner.exclusive_content import ExclusiveContent, read
 from handler.engine.planner.exclusive_needs import Needs, named_in_git, users
-from handler.engine.planner.exclusive_seen import Seen, read
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest
@@ -131,7 +131,7 @@ class ExclusiveLook:
             return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
         return replace(change, resource_version=uid_and_version(live)[1])
 
-    def _needs(self, seen: Seen, inside: Sequence[Object], manifests: Iterable[Manifest]) -> Needs:
+    def _needs(self, seen: ExclusiveContent, inside: Sequence[Object], manifests: Iterable[Manifest]) -> Needs:
         """Return what keeps orphans that others need."""
         if not inside:
             return Needs()
@@ -164,7 +164,7 @@ class ExclusiveLook:
         return replace(change, reason=said(identity, f"; deleted after {end}"), until=end)
 
     # --- what lives
-    def _seen(self, namespaces: Sequence[str], declared: Collection[Identity], uids: Collection[str]) -> Seen:
+    def _seen(self, namespaces: Sequence[str], declared: Collection[Identity], uids: Collection[str]) -> ExclusiveContent:
         self.discovery.refresh()
         index = self.discovery.index()
         wanted = [(resource, name) for resource in index.listable() if is_looked_for(resource) for name in namespaces]

@@ -17,7 +17,7 @@ from typing import Any
 from handler.cluster.api import Api
 from handler.cluster.live import Listing, pages
 from handler.cluster.parallel import parallel
-from handler.engine.planner.exclusive_seen import UNMARKED, Seen
+from handler.engine.planner.exclusive_content import UNMARKED, ExclusiveContent
 from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, Resource, identity_of, kubectl
@@ -65,7 +65,9 @@ def named_in_git(manifests: Iterable[Manifest]) -> dict[Named, Identity]:
     return named_by((each.identity, each.body()) for each in manifests if may_name(each.identity.group_kind))
 
 
-def users(api: Api, kinds: Iterable[Resource], seen: Seen, leaving: Mapping[str, Identity]) -> tuple[dict[Named, Identity], dict[str, str]]:
+def users(
+    api: Api, kinds: Iterable[Resource], seen: ExclusiveContent, leaving: Mapping[str, Identity]
+) -> tuple[dict[Named, Identity], dict[str, str]]:
     """Return what live objects name that stay though git doesn't declare them, and which kinds couldn't be listed, by namespace.
 
     `kinds`: all that are served; `leaving`: the orphans that go, by uid: only their namespaces are looked at, and neither they nor their
@@ -86,11 +88,13 @@ def users(api: Api, kinds: Iterable[Resource], seen: Seen, leaving: Mapping[str,
     return named, unasked
 
 
-def _named(api: Api, kind: Resource, space: str, seen: Seen, leaving: Collection[str]) -> dict[Named, Identity]:
+def _named(api: Api, kind: Resource, space: str, seen: ExclusiveContent, leaving: Collection[str]) -> dict[Named, Identity]:
     return named_by(_staying(api, kind, space, seen, leaving))
 
 
-def _staying(api: Api, kind: Resource, space: str, seen: Seen, leaving: Collection[str]) -> Iterator[tuple[Identity, dict[str, Any]]]:
+def _staying(
+    api: Api, kind: Resource, space: str, seen: ExclusiveContent, leaving: Collection[str]
+) -> Iterator[tuple[Identity, dict[str, Any]]]:
     for page in pages(api, Listing(kind, space, UNMARKED)):
         for live in page:
             uid = str(live["metadata"].get("uid"))

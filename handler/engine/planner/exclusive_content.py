@@ -44,7 +44,7 @@ class _Listed:
 
 
 @dataclass(slots=True)
-class Seen:
+class ExclusiveContent:
     """What all LISTs have found, an object that several kinds serve once.
 
     `silent`: API groups that don't answer; `scopes`: where something is left alone; `owners`, `data`: see `_Listed`.
@@ -125,10 +125,10 @@ def read(
     silent: frozenset[str],
     declared: Collection[Identity] = (),
     rights: Rights = _NO_RIGHTS,
-) -> Seen:
-    """List the metadata of kinds in namespaces. `silent`: see `Seen`; `declared`: all that git declares; `rights`: see `Rights`."""
+) -> ExclusiveContent:
+    """List the metadata of kinds in namespaces. `silent`: see `ExclusiveContent`; `declared`: all that git declares; `rights`: see `Rights`."""
     answers = parallel([partial(_listed, api, *each, declared, rights) for each in wanted], _WORKERS)
-    seen = Seen(silent)
+    seen = ExclusiveContent(silent)
     for (resource, name), answer in zip(wanted, answers, strict=True):
         seen.add(resource, name, answer)
     return seen
