@@ -20,7 +20,7 @@ _FIELD = re.compile(
 NAMED_BY_FIELD = frozenset(("Secret", "ConfigMap", "ServiceAccount", "Service", "ResourceClaimTemplate", "ResourceClaim"))
 _KINDS = {kind.lower(): kind for kind in NAMED_BY_FIELD}
 _OTHERS = {"certificateRefs": "Secret", "credentialName": "Secret", "backendRefs": "Service", "parentRefs": "Gateway"}
-_PASSED = frozenset({"labels", "matchLabels", "selector"})
+_PASSED = frozenset({"labels", "matchLabels", "selector", "managedFields", "ownerReferences"})
 _SILENT = frozenset({GroupKind("", "ConfigMap"), GroupKind("", "Secret")})  # they name nothing
 
 
@@ -30,10 +30,9 @@ def may_name(kind: GroupKind) -> bool:
 
 
 def named_by(objects: Iterable[tuple[Identity, dict[str, Any]]]) -> dict[Named, Identity]:
-    """Return what objects name, by kind, namespace and name, each with one that names it. Live ones lose their `managedFields`."""
+    """Return what objects name, by kind, namespace and name, each with one that names it; owners aren't named."""
     found: dict[Named, Identity] = {}
     for identity, body in objects:
-        body.get("metadata", {}).pop("managedFields", None)
         found |= dict.fromkeys(_below(body, identity.namespace), identity)
     return found
 

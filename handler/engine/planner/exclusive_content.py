@@ -126,7 +126,10 @@ def read(
     declared: Collection[Identity] = (),
     rights: Rights = _NO_RIGHTS,
 ) -> ExclusiveContent:
-    """List the metadata of kinds in namespaces. `silent`: see `ExclusiveContent`; `declared`: all that git declares; `rights`: see `Rights`."""
+    """List the metadata of kinds in namespaces.
+
+    `silent`: groups that don't answer; `declared`: all that git declares; `rights`: see `Rights`.
+    """
     answers = parallel([partial(_listed, api, *each, declared, rights) for each in wanted], _WORKERS)
     seen = ExclusiveContent(silent)
     for (resource, name), answer in zip(wanted, answers, strict=True):

@@ -46,11 +46,12 @@ class Needs:
 
     def why(self, identity: Identity, uid: str) -> str:
         """Return why an orphan stays; empty: nothing needs it."""
-        user = self.named.get((identity.kind, identity.namespace, identity.name))
-        if user:
+        if data := self.by_data(identity, uid):
+            return data
+        if user := self.named.get((identity.kind, identity.namespace, identity.name)):
             return f"{user} names it; declare it, too"
         kinds = self.unasked.get(identity.namespace) if identity.kind in NAMED_BY_FIELD else None
-        return f"{kinds} there can't be listed, so whether one names it isn't known" if kinds else self.by_data(identity, uid)
+        return f"{kinds} there can't be listed, so whether one names it isn't known" if kinds else ""
 
     def by_data(self, identity: Identity, uid: str) -> str:
         """Return why an orphan stays for what it owns; empty: that holds no data."""

@@ -70,7 +70,8 @@ def test_what_other_objects_name(body: dict[str, Any], expected: tuple[str, str,
 
 def test_what_names_nothing() -> None:
     assert [may_name(GroupKind(group, kind)) for group, kind in (("", "ConfigMap"), ("", "Secret"), ("apps", "Deployment"))] == [0, 0, 1]
-    assert names("Pod", metadata={"managedFields": [{"fieldsV1": {"kind": "Secret", "name": "a"}}]}) == set()
+    for field in ("managedFields", "ownerReferences"):
+        assert names("Pod", metadata={field: [{"kind": "Secret", "name": "a"}]}) == set()
     assert names("Pod", spec={"automountServiceAccountToken": "a", "containers": [{"name": "web", "secretName": 7}]}) == set()
     assert names("Pod", spec={"secrets": [None, 3], "service": {"port": 80}}) == set()
     assert names("Pod", spec={"serviceAccountName": "a"}, namespace="jobs") == {("ServiceAccount", "jobs", "a")}
