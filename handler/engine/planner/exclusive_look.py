@@ -137,7 +137,7 @@ class ExclusiveLook:
             return Needs()
         needs = Needs(named_in_git(manifests), seen.owning(), seen.unread_data())
         leaving = {str(live["metadata"]["uid"]): identity_of(live) for live in inside if not _kept(live, needs)}
-        return needs.also(*users(self.api, self.discovery.listable(), seen, leaving)) if leaving else needs
+        return needs.also(*users(self.api, self.discovery.listable(), seen, leaving))
 
     def _data_of(self, change: Change) -> str:
         """Return why an object stays as it owns what holds data by now; empty: it doesn't."""

@@ -69,6 +69,7 @@ def test_what_owns_a_claim_stays_also_through_others(watched: Watched) -> None:
 
 def test_a_claim_that_another_set_has_counts_too(watched: Watched) -> None:
     claim(watched, stray(watched), **{PART_OF: "applyset-other-v1"})
+    claim(watched, name="member", **{PART_OF: "applyset-other-v1"})
     ((action, name, reason),) = watched.run(config_map("web"))
     assert (action, name, "PersistentVolumeClaim/shop/data" in reason) == (Action.SKIP, "stray", True)
     assert not any("PersistentVolumeClaim" in note or "ApplySet" in note for note in watched.plan(config_map("web")).plan.notes)
