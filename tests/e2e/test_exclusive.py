@@ -57,6 +57,18 @@ def test_undeclared_objects_are_shown_then_deleted_exactly_after_the_time_shown(
     assert made.run().outcome is Outcome.UNCHANGED
 
 
+def test_a_worker_whose_clock_is_fast_deletes_nothing_early_and_looks_again_when_it_may(made: ExclusiveShop) -> None:
+    made.plant(config_map(made.shop.name, "stray"))
+    made.run()
+    (known,) = made.orphans().values()
+    made.fast = 2 * GRACE
+    assert made.pruned() == set()
+    assert made.orphans() == {"stray": known}
+    assert seconds_of(made.shop.state().drift_due) > server_time(made.shop) + 2 * GRACE, "not again and again until then"
+    made.wait_for(known)
+    assert made.pruned() == {"stray"}
+
+
 def test_pushes_and_ticks_neither_look_nor_forget_until_the_time_has_come(made: ExclusiveShop) -> None:
     name = made.shop.name
     made.plant(config_map(name, "stray"))
