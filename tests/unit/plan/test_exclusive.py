@@ -18,6 +18,7 @@ from handler.plan.exclusive import (
     may_own_data,
     own_rights,
     rights_of,
+    said,
     unread,
     until,
 )
@@ -213,6 +214,10 @@ HOUR, NOW = 3600.0, 100_000.0
 )
 def test_a_time_that_was_shown_never_comes_earlier(known: Sighting | None, expected: float) -> None:
     assert until(known, HOUR, NOW) == expected
+
+
+def test_a_reason_names_the_namespace() -> None:
+    assert said(MAP, "; kept: prune is off") == "isn't declared in exclusive namespace shop; kept: prune is off"
 
 
 def test_the_grace_of_what_can_not_be_read_begins_again() -> None:
