@@ -2,7 +2,7 @@
 
     never asked for    kinds of the system and of metrics, what can't be listed and deleted, what has an owner
     left alone         members of any ApplySet, what another tool or a controller has made, tokens, releases of Helm, what holds data
-    kept               what others need: what something that stays names (`references`), what owns something that holds data
+    kept               what others need: what something that stays names (`references`), what owns a member or data
     an orphan          everything else that git doesn't declare: shown with the time of its deletion, deleted after that
 
 Law: only metadata is known of an object, so each rule reads no more. What is in doubt is left alone. A time that was shown never comes

@@ -33,21 +33,21 @@ _NO_RIGHTS: Rights = {}
 class _Listed:
     """One LIST: what may be an orphan, what is declared, by uid, how much else is left alone, by noun, and the uids of owners, by uid.
 
-    `data`: what holds data and has owners, with their uids.
+    `needed`: what is declared, or holds data, and has owners, with their uids.
     """
 
     orphans: dict[str, Object] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
     left: dict[str, str] = field(default_factory=dict)
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    data: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
+    needed: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class ExclusiveContent:
     """What all LISTs have found, an object that several kinds serve once.
 
-    `silent`: API groups that don't answer; `scopes`: where something is left alone; `owners`, `data`: see `_Listed`.
+    `silent`: API groups that don't answer; `scopes`: where something is left alone; `owners`, `needed`: see `_Listed`.
     """
 
     silent: frozenset[str]
@@ -55,7 +55,7 @@ class ExclusiveContent:
     declared: set[str] = field(default_factory=set)
     left: dict[str, tuple[str, str]] = field(default_factory=dict)
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    data: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
+    needed: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
     scopes: list[tuple[Resource, str]] = field(default_factory=list)
     failed: dict[tuple[GroupKind, str], AnnealError] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ class ExclusiveContent:
         self.left |= {uid: (namespace, noun) for uid, noun in answer.left.items()}
         self.scopes += [(resource, namespace)] if answer.left else []
         self.owners |= answer.owners
-        self.data |= answer.data
+        self.needed |= answer.needed
 
     def drop_declared(self, uids: Collection[str]) -> None:
         """Forget orphans that another kind declares or leaves alone. `uids`: of what lives of git's."""
@@ -93,11 +93,15 @@ class ExclusiveContent:
                 going += self.owners.get(uid, ())
         return found
 
-    def owning(self) -> dict[str, Identity]:
-        """Return the uids of what owns something that holds data, through whatever owns that in turn, each with what would go."""
-        found: dict[str, Identity] = {}
-        for identity, uids in self.data.items():
-            found |= dict.fromkeys(self._above(uids), identity)
+    def owning(self, members: Mapping[Identity, tuple[str, ...]] | None = None) -> dict[str, str]:
+        """Return the uids of what owns something that may not go with it, through whatever owns that in turn, each with what would go.
+
+        `members`: the uids of what owns members.
+        """
+        found: dict[str, str] = {}
+        for identity, uids in {**(members or {}), **self.needed}.items():
+            why = "holds data" if identity.group_kind in DATA else "is the target's own"
+            found |= dict.fromkeys(self._above(uids), f"{identity}, which {why},")
         return found
 
     def unread_data(self) -> frozenset[str]:
@@ -142,7 +146,7 @@ def _listed(api: Api, resource: Resource, namespace: str, declared: Collection[I
     try:
         for live in metadata(api, resource, namespace, "" if resource.group_kind in DATA else UNMARKED):
             if (live["metadata"].get("namespace"), all(map(live["metadata"].get, _PRECONDITIONS))) == (namespace, True):
-                _note_owners(live, found)
+                _note_owners(live, found, declared)
                 _sort(live, found, declared, rights.get(namespace, ()))
     except ApiRefused as error:
         if error.status != 404:  # its CRD is gone, and all of its objects with it
@@ -150,12 +154,12 @@ def _listed(api: Api, resource: Resource, namespace: str, declared: Collection[I
     return found
 
 
-def _note_owners(live: Object, found: _Listed) -> None:
+def _note_owners(live: Object, found: _Listed, declared: Collection[Identity]) -> None:
     if references := live["metadata"].get("ownerReferences"):
         identity, owners = identity_of(live), tuple(str(each.get("uid")) for each in references)
         found.owners[str(live["metadata"]["uid"])] = owners
-        if identity.group_kind in DATA:
-            found.data[identity] = owners
+        if identity.group_kind in DATA or identity in declared:
+            found.needed[identity] = owners
 
 
 def _sort(live: Object, found: _Listed, declared: Collection[Identity], rights: Collection[Identity] | None) -> None:

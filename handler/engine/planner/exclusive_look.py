@@ -67,6 +67,19 @@ class ExclusiveRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredObjects:
+    """What a plan knows of git's objects. `declared`: all of them, hooks and doomed ones, too; `uids`: of what lives without our marks.
+
+    `owners`: the uids of what owns members.
+    """
+
+    declared: Collection[Identity] = ()
+    uids: Collection[str] = ()
+    manifests: tuple[Manifest, ...] = ()
+    owners: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class ExclusiveFindings:
     """What was found. `changes`: of the plan, with their `bodies`; `orphans`: what the record keeps, but for what this run deletes.
 
@@ -88,31 +101,22 @@ class ExclusiveLook:
     api: Api
     discovery: Discovery
 
-    def find(
-        self,
-        ask: ExclusiveRequest,
-        declared: Collection[Identity],
-        uids: Collection[str],
-        handover: SiblingQuestions,
-        manifests: Iterable[Manifest] = (),
-    ) -> ExclusiveFindings:
+    def find(self, ask: ExclusiveRequest, git: DeclaredObjects, handover: SiblingQuestions) -> ExclusiveFindings:
         """Return what lives undeclared.
-
-        `declared`: all that git declares, hooks and doomed objects, too; `uids`: of those that live; `manifests`: what git declares.
 
         Raises AnnealError: what the server serves isn't known, or the siblings of something that would go can't be read.
         """
         known = {each.uid: each for each in ask.known if each.unmarked and each.identity.namespace in self.target.exclusive}
         if not ask.looks:
-            return ExclusiveFindings(orphans=tuple(_carried(ask, known.values(), declared)))
-        home = _home(ask.own, declared)
+            return ExclusiveFindings(orphans=tuple(_carried(ask, known.values(), git.declared)))
+        home = _home(ask.own, git.declared)
         spaces = [name for name in self.target.exclusive if name != home]
-        seen = self._seen((*spaces, *ask.beside[:_BESIDE]), declared, uids)
+        seen = self._seen((*spaces, *ask.beside[:_BESIDE]), git)
         inside = [live for live in seen.orphans.values() if identity_of(live).namespace in spaces]
-        missing = (each for uid, each in known.items() if uid not in seen.orphans and each.identity not in declared)
+        missing = (each for uid, each in known.items() if uid not in seen.orphans and each.identity not in git.declared)
         unseen = [each for each in missing if seen.lacks(each.identity)]
         room = max(MOST - len(unseen), 0)
-        needs = self._needs(seen, inside, manifests)
+        needs = self._needs(seen, inside, git)
         judged = [self._judged(ask, live, known, room - number, needs) for number, live in enumerate(_in_order(inside, known))]
         claims = handover.claims([change.identity for change in judged if change.writes])
         bodies = {identity_of(live): live for live in inside}
@@ -131,11 +135,11 @@ class ExclusiveLook:
             return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
         return replace(change, resource_version=uid_and_version(live)[1])
 
-    def _needs(self, seen: ExclusiveContent, inside: Sequence[Object], manifests: Iterable[Manifest]) -> Needs:
+    def _needs(self, seen: ExclusiveContent, inside: Sequence[Object], git: DeclaredObjects) -> Needs:
         """Return what keeps orphans that others need."""
         if not inside:
             return Needs()
-        needs = Needs(named_in_git(manifests), seen.owning(), seen.unread_data())
+        needs = Needs(named_in_git(git.manifests), seen.owning(git.owners), seen.unread_data())
         leaving = {str(live["metadata"]["uid"]): identity_of(live) for live in inside if not _kept(live, needs)}
         return needs.also(*users(self.api, self.discovery.listable(), seen, leaving))
 
@@ -164,13 +168,13 @@ class ExclusiveLook:
         return replace(change, reason=said(identity, f"; deleted after {end}"), until=end)
 
     # --- what lives
-    def _seen(self, namespaces: Sequence[str], declared: Collection[Identity], uids: Collection[str]) -> ExclusiveContent:
+    def _seen(self, namespaces: Sequence[str], git: DeclaredObjects) -> ExclusiveContent:
         self.discovery.refresh()
         index = self.discovery.index()
         wanted = [(resource, name) for resource in index.listable() if is_looked_for(resource) for name in namespaces]
         rights = {name: self._rights(index.preferred.get(ROLE_BINDING), name) for name in namespaces if name in self.target.exclusive}
-        seen = read(self.api, wanted, self.discovery.stale, declared, rights)
-        seen.drop_declared(uids)
+        seen = read(self.api, wanted, self.discovery.stale, git.declared, rights)
+        seen.drop_declared(git.uids)
         return seen
 
     def _rights(self, bindings: Resource | None, namespace: str) -> frozenset[Identity] | None:

@@ -1,4 +1,4 @@
-"""What keeps undeclared objects that others need: what stays names them, or something that holds data would go with them. Writes nothing.
+"""What keeps undeclared objects that others need: what stays names them, or something that may not go would go with them. Writes nothing.
 
     declared objects     by their manifests
     pods, accounts       that live on: not those of an orphan that goes
@@ -32,11 +32,11 @@ _WORKERS = 8
 class Needs:
     """What keeps orphans that others need.
 
-    `named`: by what stays; `owning`: uids of what owns what holds data; `unread`, `unasked`: namespaces in which not all of this is known.
+    `named`: by what stays; `owning`: see `ExclusiveContent.owning`; `unread`, `unasked`: namespaces in which not all of this is known.
     """
 
     named: Mapping[Named, Identity] = field(default_factory=dict)
-    owning: Mapping[str, Identity] = field(default_factory=dict)
+    owning: Mapping[str, str] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     unasked: Mapping[str, str] = field(default_factory=dict)
 
@@ -54,9 +54,9 @@ class Needs:
         return f"{kinds} there can't be listed, so whether one names it isn't known" if kinds else ""
 
     def by_data(self, identity: Identity, uid: str) -> str:
-        """Return why an orphan stays for what it owns; empty: that holds no data."""
-        if data := self.owning.get(uid):
-            return f"{data}, which holds data, would go with it; if that may go: {kubectl('delete', identity)}"
+        """Return why an orphan stays for what it owns; empty: that may go with it."""
+        if goes := self.owning.get(uid):
+            return f"{goes} would go with it; if that may go: {kubectl('delete', identity)}"
         unread = may_own_data(identity.group_kind) and self.unread & {"", identity.namespace}
         return "what holds data there can't be listed, so whether it owns some isn't known" if unread else ""
 

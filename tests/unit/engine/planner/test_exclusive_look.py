@@ -10,7 +10,7 @@ import pytest
 
 from handler.config.settings import HoldAbove
 from handler.engine.planner import exclusive_look
-from handler.engine.planner.exclusive_look import ExclusiveRequest
+from handler.engine.planner.exclusive_look import DeclaredObjects, ExclusiveRequest
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change
@@ -285,8 +285,9 @@ def test_an_object_that_two_kinds_serve_counts_once(watched: Watched) -> None:
 def test_what_git_declares_as_another_kind_is_no_orphan_by_its_uid(watched: Watched) -> None:
     live = stray(watched)
     look, ask = watched.shop.planner.exclusive, replace(watched.ask, now=NOON)
-    assert [each.uid for each in look.find(ask, (), (), SiblingQuestions(EXCLUSIVE)).orphans] == [live["metadata"]["uid"]]
-    assert look.find(ask, (), {live["metadata"]["uid"]}, SiblingQuestions(EXCLUSIVE)).orphans == ()
+    assert [each.uid for each in look.find(ask, DeclaredObjects(), SiblingQuestions(EXCLUSIVE)).orphans] == [live["metadata"]["uid"]]
+    known = DeclaredObjects(uids={live["metadata"]["uid"]})
+    assert look.find(ask, known, SiblingQuestions(EXCLUSIVE)).orphans == ()
 
 
 def test_what_git_declares_right_before_its_deletion_stays(watched: Watched) -> None:

@@ -12,7 +12,7 @@ from handler.model.plan import Action
 from handler.state.record_format import stamp
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, Way, straight
-from tests.unit.engine.apply.planned_target import config_map
+from tests.unit.engine.apply.planned_target import MAPS, config_map, ours
 from tests.unit.engine.planner.watched_namespace import HOUR, Watched, stray
 
 SAID = "isn't declared in exclusive namespace shop; kept: "
@@ -82,6 +82,18 @@ def test_a_claim_of_another_owner_keeps_nothing(watched: Watched) -> None:
     watched.run(config_map("web"))
     watched.now += HOUR
     assert [(action, name) for action, name, _ in watched.run(config_map("web"))] == [(Action.PRUNE, "stray")]
+
+
+def test_what_owns_a_declared_object_or_a_member_stays(watched: Watched) -> None:
+    watched.shop.patch("web", metadata=owned(config_map("web"), stray(watched, "of-web"))["metadata"])
+    watched.shop.post(MAPS, owned(ours(config_map("gone")), stray(watched, "of-gone")))
+    watched.shop.post(MAPS, owned(config_map("both"), stray(watched, "of-both")))
+    watched.run(config_map("web"), config_map("both"))
+    watched.now += HOUR
+    found = {name: (action, reason) for action, name, reason in watched.run(config_map("web"), config_map("both"))}
+    for name, goes in (("of-web", "web"), ("of-gone", "gone"), ("of-both", "both")):
+        kept = f"ConfigMap/shop/{goes}, which is the target's own, would go with it"
+        assert found[name] == (Action.SKIP, f"{SAID}{kept}; if that may go: kubectl delete ConfigMap/{name} -n shop")
 
 
 def denied(suffix: str) -> Way:
