@@ -14,12 +14,13 @@ from handler.app.build import Handler
 from handler.app.connections import Connections, RecordPlace
 from handler.config.git_settings import Repository, directory_url
 from handler.config.settings import Cluster, Prune, Settings, Target
+from handler.engine.planner.members import living
 from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
 from handler.model.errors import AnnealError
-from handler.model.names import Identity, applyset_id
+from handler.model.names import Identity
 from handler.plan.handover import may_declare
-from handler.state.configmap import state_name
+from handler.plan.inventory import TargetMarks
 from handler.state.former import RecordName
 from handler.state.record import State
 
@@ -114,9 +115,8 @@ def _has_taken(ways: Connections, target: Target, former: RecordName) -> bool:
 
 
 def _planner(ways: Connections, target: Target, kinds: tuple[str, ...], state: State) -> Planner:
-    """Return what sees and judges the members of a record: in its namespaces, and of any cluster-scoped kind."""
-    space = ways.settings.state_namespace
-    spaces = tuple(sorted({*state.namespaces, space}))
+    """Return what sees and judges the members of a record: in those of its namespaces that live, and of any cluster-scoped kind."""
+    space, api = ways.settings.state_namespace, ways.api(target)
     rules = Prune(kinds=(*target.prune.kinds, *kinds), allow_empty=True)
-    alone = replace(target, namespaces=spaces, cluster_scoped=("*",), prune=rules)
-    return Planner(alone, applyset_id(state_name(target.name), space), ways.api(target), ways.discovery(target))
+    alone = replace(target, namespaces=living(api, state.namespaces), cluster_scoped=("*",), prune=rules)
+    return Planner(alone, TargetMarks.of(target.name, space).applyset, api, ways.discovery(target))

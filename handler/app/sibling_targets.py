@@ -19,8 +19,8 @@ from handler.config.settings import Target
 from handler.engine.planner.desired import Preparer
 from handler.engine.planner.siblings import Sibling
 from handler.model.errors import AnnealError
-from handler.model.names import applyset_id
 from handler.plan.handover import FoundRecord
+from handler.plan.inventory import TargetMarks
 from handler.state.configmap import state_name
 
 
@@ -69,7 +69,7 @@ class OneRepository:
         return listed(self._ways.objects(self._target), self._ways.settings)
 
     def _sibling(self, other: Target, *, uncertain: bool) -> Sibling:
-        applyset = applyset_id(state_name(other.name), self._ways.settings.state_namespace)
+        applyset = TargetMarks.of(other.name, self._ways.settings.state_namespace).applyset
         preparer, store = partial(self._preparer, other, uncertain), partial(self._ways.store, other)
         return Sibling(other, applyset, preparer, store, uncertain, other.revision.promoted != self._target.revision.promoted)
 

@@ -70,7 +70,7 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
     except AnnealError as error:
         result = _ended_by(run, error)
     finally:
-        relocation.let_go(run)
+        relocation.free(run)
         if run.lease:
             run.lease.hand_over()
     result = requests.noted(run, job, run.whole(result))

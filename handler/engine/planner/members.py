@@ -23,6 +23,18 @@ def served(discovery: Discovery, kinds: Iterable[GroupKind]) -> list[Resource]:
     return [resource for resource in found.values() if resource]
 
 
+def living(api: Api, namespaces: Iterable[str]) -> tuple[str, ...]:
+    """Return the namespaces that live, or may: of the others the server says that they aren't there, so they hold nothing."""
+    return tuple(name for name in sorted(namespaces) if _may_live(api, name))
+
+
+def _may_live(api: Api, name: str) -> bool:
+    try:
+        return api.get(f"/api/v1/namespaces/{name}", subject=f"Namespace/{name}") is not None
+    except AccessDenied:
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Members:
     """How members are read. `api`: with the target's identity; `scopes`: the recorded namespaces; None: everywhere."""

@@ -22,6 +22,7 @@ from handler.engine.planner.exclusive_look import ExclusiveFindings, ExclusiveLo
 from handler.engine.planner.expired_jobs import RecordedJobs, given
 from handler.engine.planner.hook_dry_run import tried
 from handler.engine.planner.join_errors import JoinedErrors
+from handler.engine.planner.members import living
 from handler.engine.planner.prune_check import PruneCheck
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.siblings import SiblingQuestions
@@ -246,6 +247,9 @@ class Planner:
             try:
                 comparison.see(members(self.api, listed, self.ours.selector, (namespace,), vanished=set()), listed)
             except AccessDenied:
+                if not living(self.api, [namespace]):
+                    looked.append(namespace)
+                    continue
                 notes.append(f"Namespace/{namespace} left the whitelist and may not be read: what the target has there stays, unseen")
             else:
                 looked.append(namespace)

@@ -11,14 +11,13 @@ record says that it was taken over, runs of the old name may go on: what that kn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from handler.engine.run.errors import TargetRenamed
 from handler.model.errors import Problem, TargetMoved
-from handler.model.names import applyset_id
+from handler.model.names import Identity
 from handler.plan.inventory import TargetMarks
-from handler.state.configmap import state_name
 from handler.state.former import RecordName
 from handler.state.lease import HeldLease, LeaseLock
 from handler.state.record import State
@@ -28,13 +27,17 @@ from handler.state.store import StateStore, StoredState
 
 @dataclass(slots=True)
 class FormerRecord:
-    """The record that a target takes over, as it was read last. `lease`: its Lease, while it is held."""
+    """The record that a target takes over, as it was read last.
+
+    `lease`: its Lease, while it is held; `refused`: members of which the API server refused the new marks in this run.
+    """
 
     place: RecordName
     store: StateStore
     lock: LeaseLock
     stored: StoredState = StoredState(None)  # noqa: RUF009 - frozen
     lease: HeldLease | None = None
+    refused: dict[Identity, Problem] = field(default_factory=dict)
 
     def is_claimed_by(self, name: str, namespace: str) -> bool:
         """Whether it says that this record has taken over, or is gone: no run of the old name writes any more."""
@@ -58,9 +61,9 @@ class RecordPlaces(Protocol):
         """Return the records of this target in other namespaces that can be listed. `state`: the blank one. Raises AnnealError."""
 
 
-def marks_of(former: RecordName | None) -> TargetMarks | None:
+def former_marks(former: RecordName | None) -> TargetMarks | None:
     """Return the marks of the members of a record."""
-    return TargetMarks(former.name, applyset_id(state_name(former.name), former.namespace)) if former else None
+    return TargetMarks.of(former.name, former.namespace) if former else None
 
 
 def refuse_renamed(state: State | None) -> None:

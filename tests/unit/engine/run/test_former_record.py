@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from handler.engine.run.errors import TargetRenamed
-from handler.engine.run.former_record import FormerRecord, joined, marks_of, refuse_renamed
+from handler.engine.run.former_record import FormerRecord, former_marks, joined, refuse_renamed
 from handler.model.errors import TargetMoved
 from handler.model.names import GroupKind, applyset_id
 from handler.state.former import RecordName
@@ -129,10 +129,10 @@ def test_where_the_old_record_is_lost_its_members_are_looked_for() -> None:
     state, former = join(Places(), fresh())
     assert former
     assert (state.former and state.former.name, former.is_claimed_by("shop", NAMESPACE)) == ("store", True)
-    found = marks_of(state.former)
+    found = former_marks(state.former)
     assert found
     assert (found.target, found.applyset) == ("store", applyset_id("anneal-store", NAMESPACE))
-    assert marks_of(None) is None
+    assert former_marks(None) is None
 
 
 def test_a_moved_record_says_where_it_is() -> None:
