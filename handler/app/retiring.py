@@ -19,6 +19,7 @@ from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
 from handler.model.errors import AnnealError
 from handler.model.names import Identity
+from handler.model.plan import Change
 from handler.plan.handover import may_declare
 from handler.plan.inventory import TargetMarks
 from handler.state.former import RecordName
@@ -81,6 +82,16 @@ def _claims(ways: Handler, written: Settings, retiring: Target, identities: Coll
             first = error.problems[0] if error.problems else error
             found |= dict.fromkeys(mine, f"target {other.name} may declare it, and that can't be seen: {first}")
     return found
+
+
+def exclusive_notes(ways: Handler, written: Settings, retiring: Target, staying: Sequence[Change]) -> Iterator[str]:
+    """Yield which configured targets of this cluster delete in time what stays in their exclusive namespaces, undeclared by them."""
+    spaces = {change.identity.namespace for change in staying}
+    for other in written.targets:
+        shared = sorted(spaces & set(other.exclusive))
+        if shared and is_here(ways, other, retiring):
+            seen = f"target {other.name} has {', '.join(shared)} as `exclusive`: what stays there and it doesn't declare is an orphan"
+            yield f"{seen}, which it deletes {other.orphan_grace:.0f} s (`orphanGrace`) after it has noted it"
 
 
 def is_here(ways: Connections, other: Target, retiring: Target) -> bool:

@@ -23,7 +23,7 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
 from handler.engine.apply.mark_writer import written
 from handler.engine.planner.join_errors import raise_together
-from handler.engine.planner.members import living, served
+from handler.engine.planner.members import living, may_be_gone, served
 from handler.engine.planner.planner import Planned
 from handler.engine.run.context import RunContext
 from handler.engine.run.former_record import FormerRecord
@@ -116,7 +116,8 @@ def finish(run: RunContext, result: Result) -> Result:
             run.stored = run.deps.store.swap(run.stored, replace(run.state, former=None), run.lease.token)
             return result
         seen = _said(run, former, left)
-    except AnnealError as error:
+    except AnnealError as failed:
+        error = may_be_gone(failed) if isinstance(failed, AccessDenied) else failed
         seen = f"{former.place} stays until the next run: {error.problems[0] if error.problems else error}"
     return replace(result, message="; ".join(filter(None, [result.message, seen])))
 

@@ -22,10 +22,10 @@ from handler.cluster.write import Writer
 from handler.engine.apply.mark_writer import written
 from handler.engine.apply.prune import Pruner
 from handler.engine.planner.join_errors import raise_together
-from handler.engine.planner.members import Members, served
+from handler.engine.planner.members import Members, may_be_gone, served
 from handler.engine.planner.planner import Planned, Planner, PlanRequest
 from handler.engine.run.errors import RequestRefused
-from handler.model.errors import TargetMoved
+from handler.model.errors import AccessDenied, TargetMoved
 from handler.model.names import Identity, Resource, identity_of, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.inventory import is_member
@@ -144,7 +144,10 @@ class Retire:
         assert state is not None  # noqa: S101 - read before
         ask = PlanRequest("", "", "", (), state.kinds, state.namespaces, prune=self.prune, keep_reason=_KEEP)
         self._planner = self._planner or self.make(state)
-        planned = self._planner.plan(ask)
+        try:
+            planned = self._planner.plan(ask)
+        except AccessDenied as denied:
+            raise may_be_gone(denied) from None
         concerned = [change for change in planned.plan.prunes if self.namespace in ("", change.identity.namespace)]
         claims = self.claims([change.identity for change in concerned if change.action is Action.PRUNE])
         kept = [replace(c, action=Action.SKIP, reason=claims[c.identity]) if c.identity in claims else c for c in concerned]

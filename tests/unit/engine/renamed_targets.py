@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from handler.app.retiring import retire_of
 from handler.config.settings import Settings, Target
 from handler.engine.retire import Retire
 from handler.model.event import Job
-from handler.model.names import IDENTITY, PART_OF, STATE_NAMESPACE, GroupKind, Identity, state_name
+from handler.model.names import IDENTITY, PART_OF, STATE_NAMESPACE, Identity, state_name
 from handler.model.result import Outcome, Result
 from handler.plan.inventory import TargetMarks
 from tests.fakes.apiserver import ApiServer, Call
@@ -25,6 +25,7 @@ from tests.unit.engine.killed_runs import Death, Killed
 
 OLD = Target("shop", SHOP, ("shop", "jobs"), path="shop", cluster_scoped=("Namespace",))
 NEW = replace(OLD, name="store", renamed_from="shop")
+BESIDE = Target("beside", SHOP, ("elsewhere",), path="beside")
 PROTECTED = {"anneal.dev/prune": "disabled"}
 LEASES = "/apis/coordination.k8s.io/v1"
 FORBIDDEN = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403}
@@ -107,9 +108,9 @@ class Renamed:
         return {name for name, state in found.items() if state and not state.renamed_to}
 
     # --- retirements
-    def retire(self, target: Target = OLD, *, prune: bool = True, beside: Iterable[Target] = (), **about: Any) -> Retire:
-        """Return what retires a target that isn't configured any more."""
-        return retire_of(self.handler(*beside), target, prune=prune, **about)
+    def retire(self, target: Target = OLD, *, prune: bool = True, beside: tuple[Target, ...] = (), **about: Any) -> Retire:
+        """Return what retires a target that isn't configured any more. `beside`: those that are."""
+        return retire_of(self.handler(*(beside or (BESIDE,))), target, prune=prune, **about)
 
     # --- cluster
     def body(self, which: Identity) -> dict[str, Any] | None:
@@ -149,26 +150,23 @@ class Renamed:
         self.server.must(Asked("POST", path, {"fieldManager": "anneal"}, {**document, "metadata": metadata}, "", ""))
 
 
-def by_namespaces(*allowed: str) -> Way:
-    """Return rights by namespace: nothing cluster-wide may be read but discovery, kube-system's Namespace and those that are named by GET.
+def by_namespaces(*allowed: str, records: str = "", cluster_wide: tuple[str, ...] = ()) -> Way:
+    """Return rights by namespace, by which discovery may be read, and each Namespace by its name.
 
-    In a namespace that isn't allowed nothing may be asked, but whether it is there.
+    `records`: a namespace in which ConfigMaps and Leases may only be read and written by name; `cluster_wide`: resources that may be used
+    everywhere.
     """
 
     def meet(call: Call, do: Callable[[], Reply]) -> Reply:
         parts = call.asked.path.strip("/").split("/")
-        where = parts[parts.index("namespaces") + 1 :] if "namespaces" in parts else []
-        free = parts[-1] in ("api", "apis", "version") or len(where) == 1 or where[:1] in ([each] for each in allowed)
-        if free:
+        group, rest = (parts[1], parts[3:]) if parts[0] == "apis" and len(parts) > 2 else ("", parts[2:])
+        where, inside = (rest[1], rest[2:]) if rest[:1] == ["namespaces"] and len(rest) > 2 else ("", rest)
+        by_name = len(inside) > 1 or call.asked.method == "POST"
+        named = inside[:1] == ["namespaces"] and by_name and call.asked.method == "GET"
+        if not rest or where in allowed or named or (where == records and by_name) or (not where and inside[0] in cluster_wide):
             return do()
-        plural = parts[-1] if len(where) < 3 else where[1]
-        group = parts[1] if parts[0] == "apis" else ""
-        place = f' in the namespace "{where[0]}"' if where else ""
-        said = f'{plural} is forbidden: User "shop" cannot list resource "{plural}" in API group "{group}"{place}'
+        place = f' in the namespace "{where}"' if where else ""
+        said = f'{inside[0]} is forbidden: User "shop" cannot list resource "{inside[0]}" in API group "{group}"{place}'
         return 403, {**FORBIDDEN, "message": said}, {}
 
     return meet
-
-
-def kinds(*names: str) -> frozenset[GroupKind]:
-    return frozenset(GroupKind("", name) for name in names)
