@@ -87,7 +87,10 @@ def test_the_repository_of_another_configuration_is_named_with_the_command_as_it
 
 @pytest.mark.parametrize(
     ("target", "seen"),
-    [({"name": "shop"}, "take it out of anneal.yaml first"), ({"name": "store", "renamedFrom": "shop"}, "its next run takes over what it has")],
+    [
+        ({"name": "shop"}, "take it out of anneal.yaml first"),
+        ({"name": "store", "renamedFrom": "shop"}, "its next run takes over what it has"),
+    ],
 )
 def test_a_target_that_is_configured_or_taken_over_is_refused(shop: Renamed, target: dict[str, Any], seen: str) -> None:
     since = len(shop.server.store.log)
