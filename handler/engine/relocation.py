@@ -13,7 +13,7 @@ server, or a policy of its administrator, refuses the new marks. The result name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,11 +23,12 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
 from handler.engine.apply.mark_writer import written
 from handler.engine.planner.join_errors import raise_together
+from handler.engine.planner.mark_dry_run import is_refusal
 from handler.engine.planner.members import living, may_be_gone, served
 from handler.engine.planner.planner import Planned
 from handler.engine.run.context import RunContext
 from handler.engine.run.former_record import FormerRecord
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Busy, Moved
+from handler.model.errors import AccessDenied, AnnealError, Busy, Moved, Problem
 from handler.model.names import PART_OF, Identity, Resource, identity_of
 from handler.model.numbers import many
 from handler.model.plan import Change
@@ -81,10 +82,10 @@ def relabel(run: RunContext, planned: Planned) -> tuple[Change, ...]:
     if not changes or former is None:
         return ()
     answers = parallel([partial(_relabelled, run, change) for change in changes])
-    former.refused = {c.identity: a.problems[0] for c, a in zip(changes, answers, strict=True) if isinstance(a, ApiRefused | AccessDenied)}
+    former.refused = {change.identity: found.problems[0] for change, found in zip(changes, answers, strict=True) if is_refusal(found)}
     done = tuple(answer for answer in answers if isinstance(answer, Change))
     run.wrote(done)
-    raise_together([answer for answer in answers if not isinstance(answer, ApiRefused | AccessDenied)], changes)
+    raise_together([answer for answer in answers if not is_refusal(answer)], changes)
     return done
 
 
@@ -104,7 +105,7 @@ def _relabelled(run: RunContext, change: Change) -> Change | None:
 
 
 # --- the end
-def finish(run: RunContext, result: Result) -> Result:
+def finish(run: RunContext, result: Result, planned: Planned) -> Result:
     """Delete the old record and its Lease once nothing carries their marks; return the result, with what is left."""
     former = run.former
     if run.state.former is None or former is None or run.lease is None:
@@ -115,22 +116,21 @@ def finish(run: RunContext, result: Result) -> Result:
             _remove(run, former)
             run.stored = run.deps.store.swap(run.stored, replace(run.state, former=None), run.lease.token)
             return result
-        seen = _said(run, former, left)
+        seen = _said(run, former, left, {**planned.refused, **former.refused})
     except AnnealError as failed:
         error = may_be_gone(failed) if isinstance(failed, AccessDenied) else failed
         seen = f"{former.place} stays until the next run: {error.problems[0] if error.problems else error}"
     return replace(result, message="; ".join(filter(None, [result.message, seen])))
 
 
-def _said(run: RunContext, former: FormerRecord, left: Sequence[Identity]) -> str:
-    first = next((each for each in left if each in former.refused), left[0])
+def _said(run: RunContext, former: FormerRecord, left: Sequence[Identity], refused: Mapping[Identity, Problem]) -> str:
+    first = next((each for each in left if each in refused), left[0])
     more = f" and {len(left) - 1} more" if len(left) > 1 else ""
     seen = f"{many(len(left), 'object')} still {'carries' if len(left) == 1 else 'carry'} the marks of {former.place}: {first}{more}"
-    if first not in former.refused:
+    if first not in refused:
         return seen
-    refused, way_out = former.refused[first], f"once that is allowed, `anneal apply {run.job.target}` ends the takeover"
-    why = "; ".join(filter(None, (refused.message, refused.fix)))
-    return run.mask(f"{seen}: its new marks are refused: {why}; {way_out}")
+    why = "; ".join(filter(None, (refused[first].message, refused[first].fix)))
+    return run.mask(f"{seen}: its new marks are refused: {why}; once that is allowed, `anneal apply {run.job.target}` ends the takeover")
 
 
 def _left(run: RunContext) -> list[Identity]:

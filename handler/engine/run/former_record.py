@@ -215,10 +215,7 @@ def _copied(known: State, old: State, place: RecordName, now: float) -> State:
 
 
 def _caught_up(known: State, old: State, now: float) -> State:
-    """Return a state that takes a record over with what runs of the old name may have done since; what persons said here stands.
-
-    A pause of either name holds.
-    """
+    """Return a state with what runs of the old name may have done since; what persons said here stands, and a pause of either name."""
     return replace(
         known,
         attempt=known.attempt or old.attempt,

@@ -78,9 +78,20 @@ def test_from_its_claim_on_no_run_of_the_old_name_writes(renamed: Renamed, job: 
     assert not [write for write in renamed.server.store.log[since:] if write.identity.kind != "Lease"]
 
 
-@pytest.mark.parametrize("status", [422, 403])
-def test_a_member_whose_new_marks_are_refused_is_named_and_the_rest_goes_on(renamed: Renamed, status: int) -> None:
-    renamed.meet = refusing(writes("kept"), status, POLICY)
+def dry(asked: Asked) -> bool:
+    """Whether a request asks whether `kept` may be written."""
+    return asked.method == "PATCH" and asked.path.endswith("/kept") and asked.dry
+
+
+def foreseen(asked: Asked) -> bool:
+    return dry(asked) or writes("kept")(asked)
+
+
+@pytest.mark.parametrize(("refused", "status"), [(foreseen, 422), (foreseen, 403), (writes("kept"), 422)])
+def test_a_member_whose_new_marks_are_refused_is_named_and_the_rest_goes_on(
+    renamed: Renamed, refused: Callable[[Asked], bool], status: int
+) -> None:
+    renamed.meet = refusing(refused, status, POLICY)
     renamed.push(replaced := mapped("one", value="2"), TWO)
     result = renamed.applied()
     assert (renamed.marked("store"), renamed.marked("shop")) == ({"one", "two"}, {"kept"})
@@ -92,7 +103,20 @@ def test_a_member_whose_new_marks_are_refused_is_named_and_the_rest_goes_on(rena
     state = state_of(renamed.handler(), "store")
     assert state.former
     assert (state.attempt, state.commit) == (None, result.commit)
+    if refused is foreseen:
+        planned = renamed.run(dry_run=True).plan
+        assert planned
+        assert (planned.relabelled, [note for note in planned.notes if POLICY in note] != []) == ((), True)
+        again = renamed.applied()
+        assert (again.outcome, POLICY in again.message) == (Outcome.UNCHANGED, True)
+        assert state_of(renamed.handler(), "store").history == state.history, "what can't be done fills no history"
     renamed.meet = by_namespaces("shop", "jobs", "anneal-system")  # once the policy is gone
+    renamed.applied()
+    assert_taken_over(renamed, "one", "two", "kept")
+
+
+def test_a_webhook_without_dry_runs_keeps_no_member_from_its_marks(renamed: Renamed) -> None:
+    renamed.meet = refusing(dry, 400, 'admission webhook "labels" does not support dry run')
     renamed.applied()
     assert_taken_over(renamed, "one", "two", "kept")
 
