@@ -23,12 +23,18 @@ _LINES: Mapping[str, Callable[[str, str], str]] = {
 class MissingSetting(Problem):
     """A refusal that other settings of a target would lift; without settings the cluster lacks something.
 
-    `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead.
+    `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead; `joined`: the
+    subjects of those that were put together.
     """
 
     target: str = ""
     settings: tuple[tuple[str, Values], ...] = ()
     more: tuple[str, ...] = ()
+    joined: tuple[str, ...] = ()
+
+    def subjects(self) -> tuple[str, ...]:
+        """Return all that it is about."""
+        return self.joined or (self.subject,)
 
 
 def lacking(
@@ -75,7 +81,7 @@ def _told(groups: Sequence[Sequence[MissingSetting]]) -> list[Problem]:
         return [*united]
     whole = _united(wanting)
     seen = f"{many(sum(len(group) for group in groups if group[0].settings), 'object')} need what it doesn't allow"
-    end = replace(whole, subject=f"target {whole.target}", message=seen, place="")
+    end = replace(whole, subject=f"target {whole.target}", message=seen, place="", joined=())
     return [*(replace(each, fix="", settings=()) if each.settings else each for each in united), end]
 
 
@@ -88,4 +94,6 @@ def _united(group: Sequence[MissingSetting]) -> MissingSetting:
         settings[field] = tuple(dict.fromkeys((*settings.get(field, ()), *values)))
     more = tuple(dict.fromkeys(line for each in group for line in each.more))
     fix = "\n".join(filter(None, (block(first.target, settings), *more)))
-    return replace(first, subject=f"{first.subject} and {len(group) - 1} more", fix=fix, settings=tuple(settings.items()), more=more)
+    subjects = tuple(each.subject for each in group)
+    whole = f"{first.subject} and {len(group) - 1} more"
+    return replace(first, subject=whole, fix=fix, settings=tuple(settings.items()), more=more, joined=subjects)
