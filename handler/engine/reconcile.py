@@ -70,9 +70,11 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
     except AnnealError as error:
         result = _ended_by(run, error)
     finally:
-        relocation.free(run)
-        if run.lease:
-            run.lease.hand_over()
+        try:
+            relocation.free(run)
+        finally:
+            if run.lease:
+                run.lease.hand_over()
     result = requests.noted(run, job, run.whole(result))
     result = run.shown.result(result) if run.shown else result
     if run.stored.state is not None:
