@@ -34,7 +34,7 @@ from handler.engine.reconcile import reconcile
 from handler.engine.run.dependencies import AwaitedTarget, Dependencies
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.event import Job
-from handler.model.names import applyset_id, run_id
+from handler.model.names import run_id
 from handler.model.outside_inputs import OutsideInputs
 from handler.model.queue_view import ALONE, QueueView
 from handler.model.refs import Head
@@ -44,11 +44,11 @@ from handler.model.rollout import Moments
 from handler.model.run_event import unheard
 from handler.model.tree import Tree
 from handler.plan.gap import FieldGaps
+from handler.plan.inventory import TargetMarks
 from handler.render.charts.chart_readers import read_index
 from handler.render.sandbox import Sandbox
 from handler.render.sops.decryptor import Decryptor
 from handler.render.target_render import render_target
-from handler.state.configmap import state_name
 from handler.state.record import Pin, State
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Handler(Connections):
         renderer = self.tables.renderers[target.renderer.chosen]
         return Preparer(
             target,
-            applyset_id(state_name(target.name), self.settings.state_namespace),
+            TargetMarks.of(target.name, self.settings.state_namespace).applyset,
             self.settings.state_namespace,
             self.source(target),
             lambda tree, request: render_target(renderer, tree, request, self._sandbox, self.decryptor(target)),
@@ -218,7 +218,7 @@ class Handler(Connections):
 
     def _dependencies(self, target: Target) -> Dependencies:
         settings, discovery = self.settings, self.discovery(target)
-        applyset = applyset_id(state_name(target.name), settings.state_namespace)
+        applyset = TargetMarks.of(target.name, settings.state_namespace).applyset
         return Dependencies(
             target=target,
             settings=self.digest(target),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from handler.app import record_summaries
 from handler.app.cluster_looks import LookFailed
 from handler.app.promotions import promotion_of
-from handler.app.retired import RetiredTarget, in_order, retired
+from handler.app.retired import ClusterRecords, RetiredTarget, retired
 from handler.app.summarised_records import SummarisedRecords, recorded
 from handler.app.target_row import TROUBLE, NewestCommit, TargetRow
 from handler.app.tick_survey import SurveyThreads
@@ -88,7 +88,7 @@ class Overview:
         self._infos: dict[Hashable, CommitInfo | None] = {}
         self._uids: dict[Cluster, str | AccessDenied] = {}
         self._records = SummarisedRecords(settings, ways)
-        self._retired: dict[Cluster, list[RetiredTarget]] = {}
+        self._listed: dict[Cluster, ClusterRecords] = {}
 
     def look(self, targets: Sequence[Target], show: Show = lambda _: None, heads: float = 0.0) -> list[TargetRow]:
         """Look once and return what was found, trouble first.
@@ -117,7 +117,7 @@ class Overview:
     @property
     def retired(self) -> list[RetiredTarget]:
         """The targets that have a record on these clusters and aren't configured, as the last looks have found them."""
-        return in_order(each for found in self._retired.values() for each in found)
+        return retired(self._listed, self._settings)
 
     def _sorted(self) -> list[TargetRow]:
         return sorted(self._rows.values(), key=lambda row: (row.level, row.target.name))
@@ -184,8 +184,9 @@ class Overview:
             self._rows[target.name] = unread if isinstance(found, AnnealError) else self._row(target, found)
         if not isinstance(found, AnnealError):
             cluster = group[0].cluster
-            uid = found.uid if isinstance(found.uid, str) else ""
-            self._uids[cluster], self._retired[cluster] = found.uid, retired(found.states or {}, self._settings, cluster.name, uid)
+            self._uids[cluster] = found.uid
+            if found.states is not None:
+                self._listed[cluster] = ClusterRecords(found.states, found.uid if isinstance(found.uid, str) else "", found.pulse)
             for target in [each for each in group if self._asks and each.revision.promoted and found.states is not None]:
                 look = partial(self._promoted, target, self._rows[target.name].summary, str(found.uid))
                 self._ask(("promotion", target.cluster, target.name), _AT_ONCE, look, partial(self._saw_head, [target]))

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from handler.app.record_places import TargetRecords
 from handler.config import value_formats
 from handler.engine.run.errors import RequestRefused
-from handler.engine.run.former_record import refuse_renamed
+from handler.engine.run.former_record import read_former, refuse_elsewhere, refuse_renamed
 from handler.model.errors import ShownOtherwise
 from handler.model.tree import printable
 from handler.state.record import State, Suspend
@@ -18,6 +19,7 @@ from handler.state.record_format import stamp
 if TYPE_CHECKING:
     from handler.app.build import Handler
     from handler.config.settings import Target
+    from handler.state.store import StateStore
 
 _LINE = 200  # characters of a person's name, and of the reason
 
@@ -46,22 +48,41 @@ def suspend(handler: Handler, target: Target, pause: Suspend, seen: str | None =
     known = store.read().state
     refuse_renamed(known)
     blank = store.blank(handler.objects(target).cluster_uid()) if known is None else None
+    if blank:
+        refuse_elsewhere(TargetRecords(handler, target), blank)
     store.update(lambda state: replace(_as_seen(state, seen), suspend=pause), blank)
     return f"suspended until {pause.until}" if pause.until else "suspended"
 
 
 def resume(handler: Handler, target: Target, seen: str | None = None) -> str:
-    """End a target's pause; return what was done. `seen`: see `suspend`. Raises AnnealError; ShownOtherwise: see there."""
+    """End a target's pause, also that of the record that it is to take over; return what was done.
+
+    `seen`: see `suspend`. Raises AnnealError; ShownOtherwise: see there.
+    """
     store = handler.store(target)
     state = store.read().state
+    refuse_renamed(state)
     if state is not None:
         _as_seen(state, seen)
     stays = "stays suspended: anneal.yaml says `suspend: true`" if target.suspend else ""
-    if state is None or state.suspend is None:
+    former = _paused_former(handler, target, state)
+    if former:
+        former.update(lambda now: replace(now, suspend=None))
+    if state is not None and state.suspend is not None:
+        # A refused commit is tried again.
+        store.update(lambda now: replace(_as_seen(now, seen), suspend=None, status=replace(now.status, refusal=None)))
+    elif not former:
         return stays or "was not suspended"
-    # A refused commit is tried again.
-    store.update(lambda now: replace(_as_seen(now, seen), suspend=None, status=replace(now.status, refusal=None)))
     return stays or "resumed"
+
+
+def _paused_former(handler: Handler, target: Target, state: State | None) -> StateStore | None:
+    """Return the record that a target is to take over, whose pause holds for it, too; None: there is none, or it isn't paused."""
+    if state is not None and not (state.fresh or state.former):
+        return None
+    former = read_former(TargetRecords(handler, target), state.former if state else None)
+    known = former.stored.state if former else None
+    return former.store if former and known and known.suspend and known.renamed_to is None else None
 
 
 def _as_seen(state: State, seen: str | None) -> State:

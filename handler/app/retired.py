@@ -1,71 +1,118 @@
 """Which records of this installation belong to no configured target: retired ones, found in the LIST of summaries that views make anyway.
 
-Law: nothing is asked for them. What `anneal apply -f` and the like have recorded is no configuration's to know, and is left out. A record
-of a repository that no configured target has may be another configuration's: no command that deletes is advised for it.
+A target that was moved to another cluster is one on the cluster that it left, as long as another target is there.
+
+Law: nothing is asked for them. What `anneal apply -f` and the like have recorded is no configuration's to know, and is left out, as what a
+running server looks after. A record of a repository that no configured target has may be another configuration's: no command that deletes
+is advised for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from handler.app.record_summaries import Metadata, summary_of
-from handler.config.settings import Settings
+from handler.config.settings import Cluster, Settings
 from handler.state.configmap import TARGET, state_name
+from handler.state.heartbeat import UNREAD, Pulse
 from handler.state.record import FORMAT
-from handler.state.summary import home_of
+from handler.state.summary import Summary, home_of
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRecords:
+    """What one LIST of a cluster's records has shown, by their names. `uid`: the cluster's; empty: it isn't known.
+
+    `pulse`: what its heartbeat says.
+    """
+
+    states: Mapping[str, Metadata]
+    uid: str = ""
+    pulse: Pulse = UNREAD
 
 
 @dataclass(frozen=True, slots=True)
 class RetiredTarget:
     """A record without a target. `taken_by`: the target that takes it over, or has begun to; empty: none does.
 
-    `stranger`: no configured target is known to be of its repository.
+    `stranger`: no configured target is known to be of its repository; `moved_to`: the cluster that the target is on by now; empty: there is
+    none of its name; `next`: the command that ends it, or says of which repository it is.
     """
 
     target: str
     namespace: str
     cluster: str
-    commit: str = ""
-    subject: str = ""
-    orphans: int = 0
-    taken_by: str = ""
-    stranger: bool = False
-
-    @property
-    def next(self) -> str:
-        """The command that ends it, or says of which repository it is."""
-        if self.stranger and not self.taken_by:
-            return f"kubectl get configmap {state_name(self.target)} -n {self.namespace} -o 'jsonpath={{.data.repository}}'"
-        return f"anneal apply {self.taken_by}" if self.taken_by else f"anneal retire {self.target} --prune"
+    commit: str
+    subject: str
+    orphans: int
+    taken_by: str
+    stranger: bool
+    moved_to: str
+    next: str
 
     def __str__(self) -> str:
         commit = f", at {self.commit[:8]}" if self.commit else ""
         return f"{self.target} (ConfigMap/{self.namespace}/{state_name(self.target)} on cluster {self.cluster}{commit})"
 
 
-def retired(states: Mapping[str, Metadata], settings: Settings, cluster: str, uid: str = "") -> list[RetiredTarget]:
-    """Return the retired targets among the records of a cluster, by name. `uid`: the cluster's; empty: it isn't known."""
-    names = {target.name for target in settings.targets}
-    takers = {target.renamed_from: target.name for target in settings.targets if target.renamed_from}
-    known = {name: summary_of(metadata, settings, name) for metadata in states.values() if (name := _target_of(metadata))}
-    homes = {summary.home for name, summary in known.items() if summary and name in names}
-    if uid:
+def retired(seen: Mapping[Cluster, ClusterRecords], settings: Settings) -> list[RetiredTarget]:
+    """Return the retired targets among the records of clusters, by name, then by cluster."""
+    found = (each for cluster in seen for each in _on(cluster, seen, settings))
+    return sorted(found, key=lambda each: (each.target, each.cluster))
+
+
+def _on(cluster: Cluster, seen: Mapping[Cluster, ClusterRecords], settings: Settings) -> Iterator[RetiredTarget]:
+    records = seen[cluster]
+    named = ((_target_of(metadata), metadata) for metadata in records.states.values())
+    known = {name: (metadata, summary) for name, metadata in named if name and (summary := summary_of(metadata, settings, name))}
+    gone = {
+        name: moved for name, (metadata, _) in known.items() if (moved := _moved_to(name, metadata, cluster, seen, settings)) is not None
+    }
+    homes = {summary.home for name, (_, summary) in known.items() if name not in gone}
+    if records.uid:
         urls = {target.repository.url for target in settings.targets}
-        homes |= {home_of(url, settings.installation, uid, each + 1) for url in urls for each in range(FORMAT)}
-    found = []
-    for name, summary in known.items():
-        if summary and name not in names and not summary.directory:
-            taker = summary.renamed_to or takers.get(name, "")
-            more = (summary.commit, summary.subject, summary.orphans, taker, summary.home not in homes)
-            found.append(RetiredTarget(name, settings.state_namespace, cluster, *more))
-    return in_order(found)
+        homes |= {home_of(url, settings.installation, records.uid, each + 1) for url in urls for each in range(FORMAT)}
+    takers = {target.renamed_from: target.name for target in settings.targets if target.renamed_from}
+    for name, moved in gone.items():
+        summary = known[name][1]
+        if summary.directory or records.pulse.server(name):
+            continue
+        taker = summary.renamed_to or takers.get(name, "")
+        taker = taker if summary.renamed_to or _may_take(known.get(taker)) else ""
+        stranger = summary.home not in homes
+        more = (summary.commit, summary.subject, summary.orphans, taker, stranger, moved)
+        next_one = _next(name, settings.state_namespace, taker, cluster if moved else None, stranger=stranger)
+        yield RetiredTarget(name, settings.state_namespace, cluster.name, *more, next_one)
+
+
+def _moved_to(name: str, metadata: Metadata, cluster: Cluster, seen: Mapping[Cluster, ClusterRecords], settings: Settings) -> str | None:
+    """Return the cluster on which a record's target is by now, empty: there is none of its name; None: it may be here."""
+    target = settings.target(name)
+    if target is None:
+        return ""
+    there = None if target.cluster == cluster else seen.get(target.cluster)
+    if there is None or (there.states.get(state_name(name)) or {}).get("uid") == metadata.get("uid"):
+        return None  # two ways may lead to one cluster
+    return target.cluster.name
+
+
+def _may_take(known: tuple[Metadata, Summary] | None) -> bool:
+    """Whether a target takes over what its line names: not after it has deployed under its own record."""
+    return known is None or not known[1].commit or known[1].former
+
+
+def _next(name: str, namespace: str, taker: str, left: Cluster | None, *, stranger: bool) -> str:
+    if taker:
+        return f"anneal apply {taker}"
+    if stranger:
+        return f"kubectl get configmap {state_name(name)} -n {namespace} -o 'jsonpath={{.data.repository}}'"
+    flags = [] if left is None else ["--context", left.context] if left.context else []
+    if left is not None and (left.kubeconfig or not flags):
+        flags = ["--kubeconfig", left.kubeconfig.file if left.kubeconfig and left.kubeconfig.file else "FILE", *flags]
+    return shlex.join(["anneal", "retire", name, "--prune", *flags])
 
 
 def _target_of(metadata: Metadata) -> str:
     return str((metadata.get("labels") or {}).get(TARGET) or "")
-
-
-def in_order(found: Iterable[RetiredTarget]) -> list[RetiredTarget]:
-    """Return them by name, then by cluster."""
-    return sorted(found, key=lambda each: (each.target, each.cluster))

@@ -14,12 +14,14 @@ from handler.app.build import Handler
 from handler.app.connections import Connections, RecordPlace
 from handler.config.git_settings import Repository, directory_url
 from handler.config.settings import Cluster, Prune, Settings, Target
+from handler.engine.planner.members import living
 from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
 from handler.model.errors import AnnealError
-from handler.model.names import Identity, applyset_id
+from handler.model.names import Identity
+from handler.model.plan import Change
 from handler.plan.handover import may_declare
-from handler.state.configmap import state_name
+from handler.plan.inventory import TargetMarks
 from handler.state.former import RecordName
 from handler.state.record import State
 
@@ -82,6 +84,16 @@ def _claims(ways: Handler, written: Settings, retiring: Target, identities: Coll
     return found
 
 
+def exclusive_notes(ways: Handler, written: Settings, retiring: Target, staying: Sequence[Change]) -> Iterator[str]:
+    """Yield which configured targets of this cluster delete in time what stays in their exclusive namespaces, undeclared by them."""
+    spaces = {change.identity.namespace for change in staying}
+    for other in written.targets:
+        shared = sorted(spaces & set(other.exclusive))
+        if shared and is_here(ways, other, retiring):
+            seen = f"target {other.name} has {', '.join(shared)} as `exclusive`: what stays there and it doesn't declare is an orphan"
+            yield f"{seen}, which it deletes {other.orphan_grace:.0f} s (`orphanGrace`) after it has noted it"
+
+
 def is_here(ways: Connections, other: Target, retiring: Target) -> bool:
     """Whether a configured target is on a record's cluster, or may be: where it can't be asked. Flags say where the record alone is."""
     try:
@@ -114,9 +126,8 @@ def _has_taken(ways: Connections, target: Target, former: RecordName) -> bool:
 
 
 def _planner(ways: Connections, target: Target, kinds: tuple[str, ...], state: State) -> Planner:
-    """Return what sees and judges the members of a record: in its namespaces, and of any cluster-scoped kind."""
-    space = ways.settings.state_namespace
-    spaces = tuple(sorted({*state.namespaces, space}))
+    """Return what sees and judges the members of a record: in those of its namespaces that live, and of any cluster-scoped kind."""
+    space, api = ways.settings.state_namespace, ways.api(target)
     rules = Prune(kinds=(*target.prune.kinds, *kinds), allow_empty=True)
-    alone = replace(target, namespaces=spaces, cluster_scoped=("*",), prune=rules)
-    return Planner(alone, applyset_id(state_name(target.name), space), ways.api(target), ways.discovery(target))
+    alone = replace(target, namespaces=living(api, state.namespaces), cluster_scoped=("*",), prune=rules)
+    return Planner(alone, TargetMarks.of(target.name, space).applyset, api, ways.discovery(target))

@@ -19,7 +19,6 @@ from handler.config.settings import Target
 from handler.engine.planner.desired import Preparer
 from handler.engine.planner.siblings import Sibling
 from handler.model.errors import AnnealError
-from handler.model.names import applyset_id
 from handler.plan.handover import FoundRecord
 from handler.plan.inventory import TargetMarks
 from handler.state.configmap import state_name
@@ -73,7 +72,7 @@ class OneRepository:
 
     def _sibling(self, other: Target, *, uncertain: bool) -> Sibling:
         places = (RecordName(other.name, self._ways.settings.state_namespace), *former_places(self._ways.settings, other))
-        marks = [TargetMarks(each.name, applyset_id(state_name(each.name), each.namespace)) for each in places]
+        marks = [TargetMarks.of(each.name, each.namespace) for each in places]
         preparer, record = partial(self._preparer, other, uncertain), partial(self._record, other)
         return Sibling(other, marks, preparer, record, uncertain, other.revision.promoted != self._target.revision.promoted)
 

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from handler.app import record_summaries
 from handler.app.cluster_looks import ClusterLooks, LastSeen, LastSeenByPlace, aged, problem
 from handler.app.record_summaries import PATIENCE, Readable
-from handler.app.retired import in_order, retired
-from handler.config.settings import Settings, Target
+from handler.app.retired import ClusterRecords, retired
+from handler.config.settings import Cluster, Settings, Target
 from handler.engine.run.promotion_claims import Awaited
 from handler.model.errors import StateInvalid
 from handler.model.event import Job
@@ -26,7 +26,7 @@ from handler.model.to_json import masked, plain
 from handler.state import run_history
 from handler.state.configmap import state_name
 from handler.state.dependency_wait import DependencyWait
-from handler.state.heartbeat import Beat, Heartbeat
+from handler.state.heartbeat import UNREAD, Heartbeat, Pulse
 from handler.state.record import HeldPlan, Progress, Refusal, Run, State, WaitingFor
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
@@ -45,10 +45,10 @@ J = TypeVar("J")
 
 @dataclass(frozen=True, slots=True)
 class ClusterSeen:
-    """What one look at a cluster shows: the metadata of its states by name, and when health was last watched there."""
+    """What one look at a cluster shows: the metadata of its states by name, and its heartbeat."""
 
     states: dict[str, dict[str, Any]]
-    beat: Beat | None
+    pulse: Pulse
 
 
 class TargetStatusReader:
@@ -81,9 +81,9 @@ class TargetStatusReader:
 
     def retired(self) -> list[Json]:
         """Return the targets that have a record and aren't configured, as the last LISTs of clusters have shown them."""
-        seen = self._clusters.last().items()
-        found = in_order(each for place, sight in seen for each in retired(sight.states, self._settings, getattr(place, "name", "")))
-        return self._masked([{**plain(each), "next": each.next} for each in found])
+        last = self._clusters.last().items()
+        seen = {place: ClusterRecords(sight.states, pulse=sight.pulse) for place, sight in last if isinstance(place, Cluster)}
+        return self._masked(plain(retired(seen, self._settings)))
 
     def row(self, name: str) -> Json:
         """Return the row of one target as `targets` does, by reads of its own: for the few of many that have changed."""
@@ -150,17 +150,17 @@ class TargetStatusReader:
         state = store.read().state
         if state is None:
             return None
-        beat = None if state.attempt else self._beat(target)
+        beat = None if state.attempt else self._pulse(target).watched
         return replace(state, health=record_summaries.health_now(state.health, state.attempt, beat, time.time(), settings))
 
     def _summaries(self, target: Target) -> ClusterSeen:
-        return ClusterSeen(record_summaries.listed(self._objects(target), self._settings), self._beat(target))
+        return ClusterSeen(record_summaries.listed(self._objects(target), self._settings), self._pulse(target))
 
-    def _beat(self, target: Target) -> Beat | None:
+    def _pulse(self, target: Target) -> Pulse:
         settings = self._settings
         if not settings.health_interval:
-            return None
-        return Heartbeat(self._objects(target), settings.state_namespace, settings.installation).read().watched
+            return UNREAD
+        return Heartbeat(self._objects(target), settings.state_namespace, settings.installation).read()
 
 
 # --- rows
@@ -176,7 +176,7 @@ def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Js
     if recorded and summary is None:
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
         facts["trouble"] = facts["trouble"] or problem(unread)
-    now = record_summaries.summary_now(summary, found.beat, sight.at, settings) if found and summary else Summary()
+    now = record_summaries.summary_now(summary, found.pulse.watched, sight.at, settings) if found and summary else Summary()
     return {**_followed(target), "recorded": recorded, **_summed(now), "suspended": now.suspended or target.suspend, **facts}
 
 

@@ -16,6 +16,7 @@ from handler.cli.run_job import follow, retry, run
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
 from handler.engine.run.errors import RequestRefused
+from handler.engine.run.former_record import refuse_renamed
 from handler.engine.run.transitions import deployed
 from handler.model.errors import AnnealError, Problem, StateInvalid
 from handler.model.event import Job
@@ -143,6 +144,7 @@ def retarget(session: Session, target: str | None, yes: bool) -> int:
     state = store.read().state
     if state is None:
         raise StateInvalid.of(f"target {chosen.name}", "has no record here: it never ran", fix=f"anneal apply {chosen.name}")
+    refuse_renamed(state)
     wanted: dict[str, Any] = {
         "repository": chosen.repository.url,
         "installation": handler.settings.installation,

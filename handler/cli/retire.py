@@ -6,13 +6,14 @@ where the record is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
 
-from handler.app.retiring import is_here, places_of, retire_of
+from handler.app.retiring import exclusive_notes, is_here, places_of, retire_of
 from handler.cli import diff, reports
 from handler.cli.output import Output
 from handler.cli.run_job import stoppable
@@ -21,7 +22,7 @@ from handler.config.load import ConfigNotFound
 from handler.config.settings import Cluster, Settings, Target
 from handler.engine.retire import Retire, Retired, Retirement
 from handler.engine.run.errors import RequestRefused
-from handler.model.names import STATE_NAMESPACE
+from handler.model.names import IDENTITY, PART_OF, STATE_NAMESPACE, Identity, kubectl
 from handler.model.numbers import many
 from handler.model.plan import Change
 from handler.model.target_matching import repository_key
@@ -38,6 +39,7 @@ def retire(  # noqa: PLR0913 - its flags
     state_namespace: str,
     repository: str,
     installation: str,
+    dry_run: bool,
     yes: bool,
 ) -> int:
     """Delete or let go of what TARGET has, then its record."""
@@ -50,16 +52,28 @@ def retire(  # noqa: PLR0913 - its flags
     configured = settings.target(target) if before.state_namespace == settings.state_namespace else None  # else another record is meant
     configured = configured if configured and _is_meant(session, configured) else None
     _refuse_configured(settings, configured, target, namespace, prune=prune)
-    if prune and settings.targets:  # what they declare by now isn't deleted
-        session.beside = settings.targets
+    session.beside = settings.targets  # what they declare by now isn't deleted, nor left to what they delete
+    if prune and settings.targets:
         session.sandbox.start()
     place = _place(settings, session, target, configured)
     asked = retire_of(session.handler, place, prune=prune, kinds=kinds, namespace=namespace, written=before)
     with session.output.working(f"looking at what {target} has"):
         shown = asked.look()
+    flags = {"--namespace": namespace, "--state-namespace": state_namespace, "--installation": installation}
+    typed = _typed(target, "--prune" if prune else "--keep", kinds, flags)
     if configured is None:
-        _refuse_strangers(session, target, asked, shown, kinds, repository)
-    if not _agreed(session, target, shown, asked, kinds, yes=yes):
+        _refuse_strangers(session, target, asked, shown, typed, repository)
+    typed += ["--repository", repository] if repository else []
+    if not (yes or dry_run or session.output.interactive):
+        command = session.output.complete(shlex.join([*typed, "-y"]))
+        raise click.UsageError(f"there is no terminal to ask on, so it needs -y: {command}")
+    notes = [*summary(shown, namespace), *exclusive_notes(session.handler, before, place, shown.staying)]
+    _show(session, shown, notes)
+    if dry_run:
+        return _only_shown(session, target, asked, shown, notes)
+    if not yes and not session.output.confirm(
+        f"Retire {f'what {target} has in {namespace}' if namespace else f'{target}, and its record'}?"
+    ):
         session.output.line("nothing was changed", "warn")
         return reports.FAILED
     return _carried_out(session, target, asked, shown)
@@ -101,7 +115,7 @@ def _refuse_configured(settings: Settings, configured: Target | None, name: str,
         raise RequestRefused.of(f"target {name}", seen, fix=fix)
 
 
-def _refuse_strangers(session: Session, name: str, asked: Retire, shown: Retirement, kinds: Sequence[str], repository: str) -> None:
+def _refuse_strangers(session: Session, name: str, asked: Retire, shown: Retirement, typed: Sequence[str], repository: str) -> None:
     """Refuse what another configuration may run: a server does, or no target of this one is of its repository."""
     found, subject = shown.state.repository, f"target {name}"
     if server := asked.server():
@@ -110,8 +124,8 @@ def _refuse_strangers(session: Session, name: str, asked: Retire, shown: Retirem
     known = {key for each in session.configured for key in each.repository.keys}
     if known and found and repository_key(found) not in {*known, repository_key(repository)}:
         seen = f"is of {found}, which no configured target has: another configuration may run it"
-        again = f"{_typed(session, name, asked, kinds).removesuffix(' -y')} --repository {found}"
-        raise RequestRefused.of(subject, seen, fix=f"only if none does: {session.output.complete(again)}")
+        again = session.output.complete(shlex.join([*typed, "--repository", found]))
+        raise RequestRefused.of(subject, seen, fix=f"only if none does: {again}")
 
 
 def _place(settings: Settings, session: Session, name: str, configured: Target | None) -> Target:
@@ -132,26 +146,20 @@ def _place(settings: Settings, session: Session, name: str, configured: Target |
     raise RequestRefused.of(f"target {name}", f"has no record {where}{more}", fix=fix)
 
 
-def _typed(session: Session, name: str, asked: Retire, kinds: Sequence[str]) -> str:
-    """Return this command as one types it, with its answer."""
-    space = session.settings.state_namespace
-    named = {"--namespace": asked.namespace, "--state-namespace": space if space != STATE_NAMESPACE else ""}
-    more = [f"--kind {kind}" for kind in kinds] + [f"{flag} {value}" for flag, value in named.items() if value]
-    return " ".join(["anneal retire", name, "--prune" if asked.prune else "--keep", *more, "-y"])
+def _typed(name: str, way: str, kinds: Sequence[str], flags: Mapping[str, str]) -> list[str]:
+    """Return this command as it was typed; flags of the configuration and of clusters are added where it is shown."""
+    named = [*(("--kind", kind) for kind in kinds), *((flag, value) for flag, value in flags.items() if value)]
+    return ["anneal", "retire", name, way, *(part for pair in named for part in pair)]
 
 
-def _agreed(session: Session, name: str, shown: Retirement, asked: Retire, kinds: Sequence[str], *, yes: bool) -> bool:
+def _show(session: Session, shown: Retirement, notes: Sequence[str]) -> None:
     output = session.output
-    if not yes and not output.interactive:
-        raise click.UsageError(f"there is no terminal to ask on, so it needs -y: {output.complete(_typed(session, name, asked, kinds))}")
     for change in (*shown.going, *shown.staying):
         diff.one(output, change)
-    for line in summary(shown, asked.namespace):
+    for line in notes:
         output.line(line, "warn")
     if state := shown.state.suspend:
         output.line(f"it is suspended by {state.by}: {state.reason or 'no reason given'}", "warn")
-    end = f"what {name} has in {asked.namespace}" if asked.namespace else f"{name}, and its record"
-    return yes or output.confirm(f"Retire {end}?")
 
 
 def summary(shown: Retirement, namespace: str = "") -> list[str]:
@@ -163,7 +171,27 @@ def summary(shown: Retirement, namespace: str = "") -> list[str]:
     lines += [f"{staying} of {whole} would stay{place}, without our marks"] if staying else []
     kinds = sorted({str(change.identity.kind) for change in shown.staying if "prune.kinds" in change.reason})
     lines += [f"to delete those of kind {', '.join(kinds)}, too: {' '.join(f'--kind {kind}' for kind in kinds)}"] if kinds else []
-    return lines or [f"no object of it lives{place}"]
+    lines = lines or [f"no object of it lives{place}"]
+    space = Identity("", "Namespace", "", namespace)
+    return [*lines, *([_STAYS.format(*_ends(space))] if any(change.identity == space for change in shown.planned.plan.prunes) else [])]
+
+
+def _ends(space: Identity) -> tuple[str, ...]:
+    """Return how a Namespace is called that is no content of itself, and what deletes it, or lets go of it."""
+    marks = (kubectl(verb, space, f"{key}-") for verb, key in (("label", PART_OF), ("annotate", IDENTITY)))
+    return str(space), kubectl("delete", space), " && ".join(marks)
+
+
+_STAYS = "{0} itself stays, for it isn't in itself: `{1}` deletes it, with all that is left there; `{2}` lets go of it"
+
+
+def _only_shown(session: Session, name: str, asked: Retire, shown: Retirement, notes: Sequence[str]) -> int:
+    output = session.output
+    if output.as_json:
+        going, staying = ([str(change.identity) for change in changes] for changes in (shown.going, shown.staying))
+        output.document({"target": name, "namespace": asked.namespace, "toDelete": going, "toLetGo": staying, "notes": [*notes]})
+    output.line("nothing was changed: it was only shown", "good")
+    return reports.DONE_CODE
 
 
 def _carried_out(session: Session, name: str, asked: Retire, shown: Retirement) -> int:

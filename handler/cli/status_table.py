@@ -163,7 +163,8 @@ def retired_lines(gone: Sequence[RetiredTarget], given: GivenFlags) -> Iterator[
         way = f"target {each.taken_by} takes over" if each.taken_by else "what it has stays; to delete that (--keep lets go of it):"
         if each.stranger and not each.taken_by:
             way = "retired, or another configuration's: no target here is known to be of its repository, which is:"
-        yield f"retired: {each}: {way}", "warn"
+        moved = f"retired here, for it was moved to cluster {each.moved_to}" if each.moved_to else "retired"
+        yield f"{moved}: {each}: {way}", "warn"
         yield f"    {given.complete(each.next, Cluster())}", "head"
 
 

@@ -70,9 +70,11 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
     except AnnealError as error:
         result = _ended_by(run, error)
     finally:
-        relocation.let_go(run)
-        if run.lease:
-            run.lease.hand_over()
+        try:
+            relocation.free(run)
+        finally:
+            if run.lease:
+                run.lease.hand_over()
     result = requests.noted(run, job, run.whole(result))
     result = run.shown.result(result) if run.shown else result
     if run.stored.state is not None:
@@ -280,7 +282,7 @@ def _round(run: RunContext, look: Lookahead | None) -> Result | None:
         if ended:
             return ended
     if not look.planned.plan.works and run.stored.uid and not run.state.attempt:
-        return relocation.finish(run, outcomes.unwritten(run, look.inputs, look.planned))
+        return relocation.finish(run, outcomes.unwritten(run, look.inputs, look.planned), look.planned)
     return _write(run, look) if _is_agreed(run, look.planned) else run.result(Outcome.PLANNED, planned=look.planned)
 
 
@@ -303,5 +305,5 @@ def _write(run: RunContext, look: Lookahead) -> Result | None:
     relabelled = relocation.relabel(run, look.planned)
     walk = RolloutRunner(run, look.inputs, look.planned, repairs)
     run.round.written = lambda: (*relabelled, *walk.written())
-    plan = replace(walk.go(), relabelled=relabelled)
-    return relocation.finish(run, outcomes.applied(run, look.inputs, replace(look.planned, plan=plan), token, takeover=takeover))
+    planned = replace(look.planned, plan=replace(walk.go(), relabelled=relabelled))
+    return relocation.finish(run, outcomes.applied(run, look.inputs, planned, token, takeover=takeover), planned)

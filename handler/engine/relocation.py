@@ -7,32 +7,35 @@
     the commit            recorded as ever
     the old record        deleted last, and its Lease, once a LIST finds no member with the old marks
 
-Law: every step can be repeated. What is left keeps `former` open, so that the next run comes back to it.
+Law: every step can be repeated. What is left keeps `former` open, so that the next run comes back to it: also an object of which the API
+server, or a policy of its administrator, refuses the new marks. The result names it, and the rest of the run goes on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from handler.cluster.live import members, probe
+from handler.cluster.live import members
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
+from handler.engine.apply.mark_writer import written
 from handler.engine.planner.join_errors import raise_together
-from handler.engine.planner.members import served
+from handler.engine.planner.mark_dry_run import is_refusal
+from handler.engine.planner.members import living, may_be_gone, served
 from handler.engine.planner.planner import Planned
 from handler.engine.run.context import RunContext
 from handler.engine.run.former_record import FormerRecord
-from handler.model.errors import AnnealError, Busy, Moved
-from handler.model.names import PART_OF, Identity, identity_of
+from handler.model.errors import AccessDenied, AnnealError, Busy, Moved, Problem
+from handler.model.names import PART_OF, Identity, Resource, identity_of
 from handler.model.numbers import many
 from handler.model.plan import Change
 from handler.model.result import Result
 from handler.plan.former_marks import relabelling
 from handler.state.former import RecordName
 from handler.state.record_format import stamp
-
-_TRIES = 3
 
 
 def hold(run: RunContext) -> None:
@@ -43,7 +46,7 @@ def hold(run: RunContext) -> None:
     former.lease = former.lock.acquire(wait=run.deps.lease_duration * 1.2, stop=run.stop)
 
 
-def let_go(run: RunContext) -> None:
+def free(run: RunContext) -> None:
     """Free the old record's Lease. Never fails."""
     if run.former and run.former.lease:
         run.former.lease.hand_over()
@@ -66,44 +69,43 @@ def claim(run: RunContext) -> None:
     new = RecordName(run.job.target, places.namespace, stamp(run.deps.clock()))
     claimed = replace(old, renamed_to=new, attempt=None, waiting=None, held=None, approval=None, requested=None)
     former.stored = former.store.swap(former.stored, claimed, lease.token)
-    let_go(run)
+    free(run)
 
 
 # --- marks
 def relabel(run: RunContext, planned: Planned) -> tuple[Change, ...]:
-    """Write the marks of members that nothing else of the plan writes; return what was written. Raises what the writes raise."""
-    changes = planned.plan.relabelled
-    if not changes:
+    """Write the marks of members that nothing else of the plan writes; return what was written. Raises what the writes raise.
+
+    What the API server refuses of them keeps its former marks, and is named at the end of the run.
+    """
+    changes, former = planned.plan.relabelled, run.former
+    if not changes or former is None:
         return ()
     answers = parallel([partial(_relabelled, run, change) for change in changes])
+    former.refused = {change.identity: found.problems[0] for change, found in zip(changes, answers, strict=True) if is_refusal(found)}
     done = tuple(answer for answer in answers if isinstance(answer, Change))
     run.wrote(done)
-    raise_together(answers, changes)
+    raise_together([answer for answer in answers if not is_refusal(answer)], changes)
     return done
 
 
-def _relabelled(run: RunContext, change: Change, tries: int = _TRIES) -> Change | None:
-    """Write one member's marks; None: it is gone, or isn't ours any more."""
-    planner = run.deps.planner
-    resource = planner.discovery.preferred(change.identity.group_kind)
-    if resource is None or change.manifest is None:
-        raise Moved.of(str(change.identity), "its kind is no longer served")
-    try:
-        Writer(planner.api, run.fence).merge(resource, change.manifest.body(), change.uid, change.resource_version)
-    except Moved:
-        run.fence()
-        if tries == 1:
-            raise
-        found = probe(planner.api, [(resource, change.identity.namespace, change.identity.name)])
-        live = next(iter(found.values()), None)
-        if live is None or not planner.ours.is_former(live, change.identity):
+def _relabelled(run: RunContext, change: Change) -> Change | None:
+    """Write one member's marks; None: it is gone, or carries its former marks no more."""
+    planner, identity = run.deps.planner, change.identity
+
+    def write(resource: Resource, live: dict[str, Any] | None) -> Change | None:
+        if live is not None and not planner.ours.is_former(live, identity):
             return None
-        return _relabelled(run, relabelling(planner.ours, change.identity, live), tries - 1)
-    return change
+        found = change if live is None else relabelling(planner.ours, identity, live)
+        assert found.manifest is not None  # noqa: S101 - it holds the marks
+        Writer(planner.api, run.fence).merge(resource, found.manifest.body(), found.uid, found.resource_version)
+        return found
+
+    return written(planner, run.fence, identity, write)
 
 
 # --- the end
-def finish(run: RunContext, result: Result) -> Result:
+def finish(run: RunContext, result: Result, planned: Planned) -> Result:
     """Delete the old record and its Lease once nothing carries their marks; return the result, with what is left."""
     former = run.former
     if run.state.former is None or former is None or run.lease is None:
@@ -114,11 +116,21 @@ def finish(run: RunContext, result: Result) -> Result:
             _remove(run, former)
             run.stored = run.deps.store.swap(run.stored, replace(run.state, former=None), run.lease.token)
             return result
-        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        seen = f"{many(len(left), 'object')} still {'carries' if len(left) == 1 else 'carry'} the marks of {former.place}: {left[0]}{more}"
-    except AnnealError as error:
+        seen = _said(run, former, left, {**planned.refused, **former.refused})
+    except AnnealError as failed:
+        error = may_be_gone(failed) if isinstance(failed, AccessDenied) else failed
         seen = f"{former.place} stays until the next run: {error.problems[0] if error.problems else error}"
     return replace(result, message="; ".join(filter(None, [result.message, seen])))
+
+
+def _said(run: RunContext, former: FormerRecord, left: Sequence[Identity], refused: Mapping[Identity, Problem]) -> str:
+    first = next((each for each in left if each in refused), left[0])
+    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    seen = f"{many(len(left), 'object')} still {'carries' if len(left) == 1 else 'carry'} the marks of {former.place}: {first}{more}"
+    if first not in refused:
+        return seen
+    why = "; ".join(filter(None, (refused[first].message, refused[first].fix)))
+    return run.mask(f"{seen}: its new marks are refused: {why}; once that is allowed, `anneal apply {run.job.target}` ends the takeover")
 
 
 def _left(run: RunContext) -> list[Identity]:
@@ -127,7 +139,7 @@ def _left(run: RunContext) -> list[Identity]:
     if planner.former is None:
         return []
     kinds = served(planner.discovery, run.state.kinds)
-    scopes = None if planner.scopes is None else tuple(sorted({*planner.scopes, *run.state.namespaces}))
+    scopes = None if planner.scopes is None else living(planner.api, {*planner.scopes, *run.state.namespaces})
     live_ones = members(planner.api, kinds, f"{PART_OF}={planner.former.applyset}", scopes, partial=True, vanished=set())
     return sorted(one for live in live_ones if planner.former.are_on(live, one := identity_of(live)))
 

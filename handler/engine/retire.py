@@ -17,16 +17,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
+from handler.engine.apply.mark_writer import written
 from handler.engine.apply.prune import Pruner
 from handler.engine.planner.join_errors import raise_together
-from handler.engine.planner.members import Members, served
+from handler.engine.planner.members import Members, may_be_gone, served
 from handler.engine.planner.planner import Planned, Planner, PlanRequest
 from handler.engine.run.errors import RequestRefused
-from handler.model.errors import ApiRefused, Moved, TargetMoved
-from handler.model.names import Identity, identity_of, kubectl
+from handler.model.errors import AccessDenied, TargetMoved
+from handler.model.names import Identity, Resource, identity_of, kubectl
 from handler.model.plan import Action, Change
 from handler.plan.inventory import is_member
 from handler.plan.letting_go import let_go, patch
@@ -36,7 +36,6 @@ from handler.state.lease import HeldLease, LeaseLock
 from handler.state.record import State
 from handler.state.store import StateStore, StoredState
 
-_TRIES = 3
 _KEEP = "kept"
 
 
@@ -145,7 +144,10 @@ class Retire:
         assert state is not None  # noqa: S101 - read before
         ask = PlanRequest("", "", "", (), state.kinds, state.namespaces, prune=self.prune, keep_reason=_KEEP)
         self._planner = self._planner or self.make(state)
-        planned = self._planner.plan(ask)
+        try:
+            planned = self._planner.plan(ask)
+        except AccessDenied as denied:
+            raise may_be_gone(denied) from None
         concerned = [change for change in planned.plan.prunes if self.namespace in ("", change.identity.namespace)]
         claims = self.claims([change.identity for change in concerned if change.action is Action.PRUNE])
         kept = [replace(c, action=Action.SKIP, reason=claims[c.identity]) if c.identity in claims else c for c in concerned]
@@ -187,22 +189,14 @@ class Retire:
         return [each for each in members if self.namespace in ("", each[0].namespace)]
 
 
-def _let_go_one(planner: Planner, lease: HeldLease, change: Change, live: dict[str, Any], tries: int = _TRIES) -> Change | None:
+def _let_go_one(planner: Planner, lease: HeldLease, change: Change, body: dict[str, Any]) -> Change | None:
     """Let go of one object; None: it isn't ours any more, or is gone."""
-    identity = change.identity
-    resource, operations = planner.discovery.preferred(identity.group_kind), patch(live, identity, planner.ours)
-    if resource is None or operations is None:
-        return None
-    try:
-        Writer(planner.api, lease.check).patch(resource, identity, operations)
-    except ApiRefused as error:
-        if error.status != 404:
-            raise
-        return None
-    except Moved:
-        lease.check()
-        if tries == 1:
-            raise
-        found = probe(planner.api, [(resource, identity.namespace, identity.name)])
-        return _let_go_one(planner, lease, change, found[identity], tries - 1) if identity in found else None
-    return change
+
+    def write(resource: Resource, live: dict[str, Any] | None) -> Change | None:
+        operations = patch(live or body, change.identity, planner.ours)
+        if operations is None:
+            return None
+        Writer(planner.api, lease.check).patch(resource, change.identity, operations)
+        return change
+
+    return written(planner, lease.check, change.identity, write)

@@ -24,17 +24,16 @@ from handler.config.settings import Target
 from handler.engine.health.target_health import MISSING, expressed, removed_jobs
 from handler.engine.planner.members import Members
 from handler.engine.run.commit_mask import CommitMask, fields, living
-from handler.engine.run.former_record import marks_of
+from handler.engine.run.former_record import former_marks
 from handler.health.kinds.reading import said
 from handler.health.kstatus import SELF_REMOVED, judge
 from handler.inspect.inventory_tree import OWNED, Inventory, PodFacts, Role, SeenObject
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
-from handler.model.names import GroupKind, Identity, Resource, applyset_id, identity_of
+from handler.model.names import GroupKind, Identity, Resource, identity_of
 from handler.model.numbers import many
 from handler.plan.inventory import Membership, TargetMarks, is_member
-from handler.state.configmap import state_name
 from handler.state.record import State
 from handler.state.record_format import stamp
 
@@ -93,8 +92,7 @@ class _Look:
     # --- members
     def _members(self) -> None:
         settings, target = self.handler.settings, self.target
-        marks = TargetMarks(target.name, applyset_id(state_name(target.name), settings.state_namespace))
-        membership = Membership(marks, marks_of(self.state.former))
+        membership = Membership(TargetMarks.of(target.name, settings.state_namespace), former_marks(self.state.former))
         scopes = self.handler.dependencies(target.name).planner.scopes
         members = Members(self.api, self.handler.discovery(target), target, membership, scopes)
         kinds = sorted(self.state.kinds - set(self._unserved()))

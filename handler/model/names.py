@@ -102,6 +102,11 @@ def applyset_id(name: str, namespace: str, kind: str = "ConfigMap", group: str =
     return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
 
 
+def state_name(target: str) -> str:
+    """Return the name of a target's ConfigMap, and of its Lease."""
+    return f"anneal-{target}"
+
+
 def run_id(target: str) -> str:
     """Make the id of a new run. It names its target, so that the id alone finds the record."""
     return f"{target}.{secrets.token_hex(6)}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from handler.config.value_formats import FORMS
 from handler.model.manifest import Manifest
-from handler.model.names import IDENTITY, PART_OF, Identity
+from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id, state_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,11 @@ class TargetMarks:
 
     target: str
     applyset: str
+
+    @classmethod
+    def of(cls, name: str, namespace: str) -> TargetMarks:
+        """Return the marks of a target whose record is in a namespace."""
+        return cls(name, applyset_id(state_name(name), namespace))
 
     def are_on(self, live: Mapping[str, Any], identity: Identity) -> bool:
         """Whether an object carries the label and the identity, naming exactly it."""

@@ -264,7 +264,7 @@ def deployed(entry: Entry, tools: Collection[str]) -> Fields:
     return difference(entry.get("fieldsV1") or {}, _STAYS) if its else {}
 
 
-def marks_of(live: dict[str, Any], tools: Collection[str]) -> Fields:
+def tool_marks(live: dict[str, Any], tools: Collection[str]) -> Fields:
     """Return the paths of these tools' marks on an object, as `fieldsV1` spells them; they go where git doesn't declare them."""
     found: Fields = {}
     for tool in (tool for tool in TOOLS if tool in tools):

@@ -30,7 +30,7 @@ from handler.plan.managed_fields import (
     union,
     without,
 )
-from handler.plan.ownership import deployed, deployers, marks_of
+from handler.plan.ownership import deployed, deployers, tool_marks
 from handler.plan.prune import PROTECTIONS
 
 
@@ -109,7 +109,7 @@ def takeover(
     owners. `tools`: the adopted ones: fields that they deployed become ours, their marks go.
     """
     deploying = deployers(live, tools) if tools else ()
-    ours, marks = our_entry(live) or {}, marks_of(live, deploying) if deploying else {}
+    ours, marks = our_entry(live) or {}, tool_marks(live, deploying) if deploying else {}
     found = [(entry, _becoming_ours(entry, deploying)) for entry in managed_fields(live) if entry is not ours]
     if not marks and all(part is None for _, part in found):
         return None

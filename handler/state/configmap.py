@@ -15,6 +15,7 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
+from handler.model import names
 from handler.model.errors import Problem, StateInvalid
 from handler.model.names import GroupKind, Identity, applyset_id, kubectl
 from handler.model.to_json import camel
@@ -57,11 +58,7 @@ _ELSEWHERE = (*_PLAIN, *_GROUPED["target"], *_GROUPED["applied"], *_IN_ANNOTATIO
 _SINGLE = tuple(item.name for item in fields(State) if item.name not in _ELSEWHERE)
 _KEYS = (*_GROUPED, *(camel(name) for name in _SINGLE))
 _REMEMBERED = DecodeCache()
-
-
-def state_name(target: str) -> str:
-    """Return the name of a target's ConfigMap, and of its Lease."""
-    return f"anneal-{target}"
+state_name = names.state_name
 
 
 def encode(state: State, namespace: str, tooling: str) -> Body:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pytest
-
-from handler.app.retiring import retire_of
 from handler.config.settings import Wait
-from handler.engine.run.errors import TargetRenamed
 from handler.model.errors import TargetMoved
 from handler.model.names import IDENTITY, PART_OF, applyset_id
 from handler.model.result import Outcome, Result
@@ -136,16 +131,6 @@ def test_a_state_namespace_moves_with_all_that_its_records_have(shop: Shop) -> N
     assert moved.uids(*documents) == before
 
 
-def test_name_and_namespace_may_change_at_once(shop: Shop) -> None:
-    documents = filled(shop)
-    space = shop.create_namespace(f"{shop.name}-states")
-    moved = Renamed.of(shop, space=space)
-    before = moved.uids(*documents)
-    moved.new.applied()
-    moved.assert_taken_over(*documents)
-    assert moved.uids(*documents) == before
-
-
 def test_without_the_line_a_moved_record_is_named_before_anything_is_written(shop: Shop) -> None:
     documents = filled(shop)
     space = shop.create_namespace(f"{shop.name}-states")
@@ -199,60 +184,6 @@ def test_what_stays_undeclared_is_relabelled_and_what_may_go_is_pruned(shop: Sho
     assert shop.live(going) is None
 
 
-def test_a_takeover_that_a_guard_holds_writes_nothing_but_that(shop: Shop) -> None:
-    documents = tuple(config_map(shop.name, f"c-{number}") for number in range(30))
-    shop.push(*documents)
-    shop.applied()
-    renamed = Renamed.of(shop)
-    renamed.new.push(*documents[:5])
-    before = shop.versions(documents)
-    held = renamed.new.run()
-    assert held.outcome is Outcome.HELD, told(held)
-    state = renamed.new.state()
-    assert state.held is not None
-    assert (shop.versions(documents), shop.state().renamed_to) == (before, None)
-    renamed.new.push(*documents[:5])
-    renamed.new.applied(approve=state.held.id)
-    renamed.assert_taken_over(*documents[:5])
-
-
-def test_a_process_that_has_the_old_name_refuses_from_the_takeover_on(shop: Shop, wired: Wire) -> None:
-    documents = filled(shop)
-    renamed = Renamed.of(shop)
-
-    def claimed(method: str, path: str) -> bool:
-        return method == "PUT" and path.partition("?")[0].endswith(f"/configmaps/{state_name(shop.name)}")
-
-    assert kill_after(renamed.new, wired, 1, claimed)
-    before = shop.versions(documents)
-    for job in ({}, {"trigger": "drift"}, {"dry_run": True}, {"trigger": "replay", "unpin": True}):
-        refused = shop.run(**job)
-        assert (refused.outcome, refused.code) == (Outcome.FAILED, TargetRenamed.code), told(refused)
-        assert f"call it {renamed.new.name}" in str(refused.problems[0])
-    assert shop.versions(documents) == before
-    finished = renamed.new.run("tick")
-    assert finished.outcome in DONE, told(finished)
-    renamed.assert_taken_over(*documents)
-
-
-def test_a_rename_that_was_taken_back_before_it_began_leaves_nothing(shop: Shop, wired: Wire) -> None:
-    documents = filled(shop)
-    renamed = Renamed.of(shop)
-
-    def opened(method: str, path: str) -> bool:
-        return method == "POST" and path.partition("?")[0].endswith("/configmaps")
-
-    assert kill_after(renamed.new, wired, 1, opened)
-    before = shop.versions(documents)
-    shop.configure()
-    assert shop.run("drift").outcome is Outcome.UNCHANGED
-    retire = retire_of(renamed.new.handler, renamed.new.target, prune=True)
-    done = retire.carry_out(retire.look(), threading.Event())
-    assert (done.done, done.ended) == ((), True)
-    assert (renamed.record(renamed.new.name), renamed.lease(renamed.new.name)) == (None, None)
-    assert shop.versions(documents) == before
-
-
 def test_a_run_of_the_old_name_is_waited_for_and_what_it_made_is_taken_over(shop: Shop, wired: Wire) -> None:
     filled(shop)
     renamed = Renamed.of(shop)
@@ -268,28 +199,6 @@ def test_a_run_of_the_old_name_is_waited_for_and_what_it_made_is_taken_over(shop
     finished = renamed.new.run("tick")
     assert finished.outcome in DONE, told(finished)
     renamed.assert_taken_over(*late)
-
-
-@pytest.mark.slow
-def test_a_takeover_killed_after_any_write_is_finished_by_the_next_run(shop: Shop, wired: Wire) -> None:
-    """Each life has another name than the one before; one write later each time, until the run ends undisturbed."""
-    kept = config_map(shop.name, "kept", annotations=PROTECTED)
-    declared = (config_map(shop.name, "one"), service(shop.name, "web"), claim(shop.name, "data"))
-    shop.push(*declared, kept)
-    shop.applied()
-    shop.push(*declared)
-    shop.run()
-    before, old, number, killed = shop.versions((*declared, kept)), shop, 0, True
-    while killed:
-        number += 1
-        renamed = Renamed.of(old, name=f"{shop.name}-{number}")
-        killed = kill_after(renamed.new, wired, number, is_write)
-        result = renamed.new.run("tick")
-        assert result.outcome in DONE, told(result)
-        renamed.assert_taken_over(*declared, kept)
-        assert {name: uid for name, (uid, _) in old.versions((*declared, kept)).items()} == {name: uid for name, (uid, _) in before.items()}
-        old = renamed.new
-    assert number > 6
 
 
 def test_where_the_old_record_is_lost_its_objects_are_found_by_their_marks(shop: Shop) -> None:
@@ -327,19 +236,6 @@ def test_hooks_get_the_new_marks_and_do_not_run_again(open_shop: Callable[..., S
     renamed.new.push(config_map(shop.name, "one", {"key": "2"}), left, act)
     renamed.new.applied()
     assert renamed.uids(act) != before[-1:]
-
-
-def test_the_record_of_another_repository_is_not_taken_over(shop: Shop, open_shop: Callable[..., Shop]) -> None:
-    documents = filled(shop)
-    other = open_shop()
-    other.create_namespace()
-    other.push(config_map(other.name, "one"))
-    other.configure(renamed_from=shop.name)
-    before = shop.versions(documents)
-    refused = other.run()
-    assert (refused.outcome, refused.code) == (Outcome.FAILED, TargetMoved.code), told(refused)
-    assert "`anneal retarget" in str(refused.problems[0])
-    assert (shop.versions(documents), shop.state().renamed_to) == (before, None)
 
 
 def test_a_rollout_that_the_old_name_has_begun_goes_on(shop: Shop, wired: Wire) -> None:

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +15,9 @@ from handler.cli.group import anneal
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF
 from handler.model.result import Outcome
 from handler.state.configmap import state_name
-from handler.state.former import RecordName
 from tests.e2e.documents import Document, claim, config_map, deployment, namespace, service
-from tests.e2e.killed_runs import Wire, is_recorded, outlive
 from tests.e2e.one_target import STATES, Shop, told
-from tests.e2e.serve_process import until
 from tests.e2e.two_targets import Pair
-from tests.rooms.cluster.faulty_proxy import Handler
 
 ROOT = Path(__file__).parents[2]
 PROTECTED = {"argocd.argoproj.io/sync-options": "Prune=false"}
@@ -121,46 +112,6 @@ def test_keep_lets_another_tool_take_all_of_it_without_a_conflict(shop: Shop) ->
     shop.applied()
 
 
-def test_a_target_that_is_configured_is_refused(shop: Shop, tmp_path: Path) -> None:
-    documents = filled(shop)
-    before = shop.versions(documents)
-    done = retire(shop, "--prune", "-y", config=configuration(shop, tmp_path, shop.name))
-    assert done.exit_code == 1, said(done)
-    assert "take it out of anneal.yaml first" in done.output
-    assert shop.versions(documents) == before
-
-
-def test_without_a_terminal_nothing_is_done_and_the_command_is_printed(shop: Shop) -> None:
-    documents = filled(shop)
-    before = shop.versions(documents)
-    done = retire(shop, "--keep")
-    assert done.exit_code != 0
-    assert f"retire {shop.name} --keep --state-namespace {STATES} -y" in done.output
-    assert shop.versions(documents) == before
-
-
-def test_the_record_of_another_installation_is_refused(shop: Shop) -> None:
-    documents = filled(shop)
-    before = shop.versions(documents)
-    done = retire(shop, "--prune", "-y", "--installation", "second")
-    assert done.exit_code == 1, said(done)
-    assert "belongs to installation default, this one is second" in done.output
-    assert (shop.versions(documents), places(shop)[0] is not None) == (before, True)
-
-
-@pytest.mark.parametrize("part", ["renamed_to", "former"])
-def test_a_record_amid_a_takeover_is_refused(shop: Shop, part: str) -> None:
-    documents = filled(shop)
-    before = shop.versions(documents)
-    other = RecordName(f"{shop.name}-x", STATES)
-    taken = part == "renamed_to"
-    shop.handler.store(shop.target).update(lambda state: replace(state, renamed_to=other) if taken else replace(state, former=other))
-    done = retire(shop, "--prune", "-y")
-    assert done.exit_code == 1, said(done)
-    assert f"apply {other.name if taken else shop.name}" in done.output
-    assert shop.versions(documents) == before
-
-
 def test_a_living_holder_of_the_lease_makes_it_busy(open_shop: Callable[..., Shop], tmp_path: Path) -> None:
     shop = open_shop(lease=2.0)
     shop.create_namespace()
@@ -195,71 +146,6 @@ def test_a_namespace_that_left_the_whitelist_is_retired_alone(shop: Shop, tmp_pa
     assert (state.orphans, jobs in state.namespaces) == ((), False)
     assert shop.run("drift").outcome is Outcome.UNCHANGED
     assert all(map(shop.live, documents[:3]))
-
-
-def test_a_retirement_that_is_stopped_goes_on(shop: Shop) -> None:
-    stuck = config_map(shop.name, "stuck")
-    stuck["metadata"]["finalizers"] = ["example.com/hold"]
-    documents = filled(shop, stuck)
-    shop.kubectl.run("delete", "configmap", "stuck", "-n", shop.name, "--wait=false")
-    record = shop.state()
-    assert record.commit
-    shop.kubectl.run("delete", "service", "web", "-n", shop.name)  # as if a first attempt had been killed here
-    shop.kubectl.run("patch", "configmap", "stuck", "-n", shop.name, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
-    until(lambda: shop.live(stuck) is None)
-    done = retire(shop, "--prune", "-y")
-    assert done.exit_code == 0, said(done)
-    assert not any(map(shop.live, documents))
-    assert places(shop) == (None, None)
-    again = retire(shop, "--prune", "-y")
-    assert again.exit_code == 1, said(again)
-    assert "has no record" in again.output
-
-
-def killed(shop: Shop, wired: Wire, number: int, *flags: str) -> bool:
-    """Retire in a process of its own that dies as soon as the API server has done the write with this number; False: it had ended."""
-    wire = wired()
-    where = ["--state-namespace", STATES, "--kubeconfig", str(wire.kubeconfig)]
-    command = [sys.executable, "-m", "handler", "retire", shop.name, *flags, *where]
-    process: list[subprocess.Popen[bytes]] = []
-
-    def kill(request: Handler) -> bool:
-        process[0].send_signal(signal.SIGSTOP)  # else its other threads go on for as long as the server takes
-        request.forward(deaf=True)
-        process[0].kill()
-        wire.wire.life += 1  # whatever it still sent never arrives
-        request.reset()
-        return False
-
-    wire.meet(number, kill, is_recorded)
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environ))
-    code = process[0].wait(120)
-    assert code in (0, -signal.SIGKILL)
-    until(lambda: not wire.wire.under_way)
-    outlive(shop)
-    return code != 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["--prune", "--keep"])
-def test_a_retirement_killed_after_any_write_is_finished_by_the_same_again(open_shop: Callable[..., Shop], wired: Wire, way: str) -> None:
-    number, was_killed = 0, True
-    while was_killed:
-        number += 1
-        shop = open_shop()
-        shop.create_namespace()
-        documents = filled(shop, config_map(shop.name, "kept", annotations=PROTECTED))
-        neighbour = config_map(shop.name, "neighbour")
-        shop.kubectl.apply(neighbour)
-        before = shop.versions([neighbour])
-        was_killed = killed(shop, wired, number, way, "-y")
-        done = retire(shop, way, "-y")
-        assert done.exit_code == 0 or "has no record" in done.output, said(done)
-        assert (places(shop)[0], shop.labelled(), shop.versions([neighbour])) == (None, {}, before)
-        left = [shop.live(document) is not None for document in documents]
-        assert left == ([False] * 3 + [True] if way == "--prune" else [True] * 4)
-    assert number > 4
 
 
 def test_a_run_of_an_older_configuration_after_it_is_a_first_run(shop: Shop) -> None:
@@ -314,18 +200,3 @@ def test_a_target_that_may_not_use_the_namespace_claims_nothing(pair: Pair, tmp_
     done = retired_beside(pair, tmp_path, f"{pair.space}-other")
     assert done.exit_code == 0, said(done)
     assert pair.a.live(leaves) is None
-
-
-def test_a_target_of_a_repository_that_no_configured_target_has_is_named_first(pair: Pair, tmp_path: Path) -> None:
-    """Two configurations may share an installation's name and the namespace of records."""
-    leaves = config_map(pair.space, "leaves")
-    pair.push((leaves,))
-    pair.a.applied()
-    other = configuration(pair.b, tmp_path, pair.b.name, repository={"url": "https://git.example.com/acme/other.git"})
-    done = retire(pair.a, "--prune", "-y", config=other)
-    assert done.exit_code == 1, said(done)
-    assert "which no configured target has: another configuration may run it" in " ".join(done.output.split())
-    assert pair.a.live(leaves) is not None
-    done = retire(pair.a, "--keep", "-y", "--repository", pair.a.target.repository.url, config=other)
-    assert done.exit_code == 0, said(done)
-    assert PART_OF not in (pair.a.live(leaves) or {})["metadata"].get("labels", {})

@@ -79,6 +79,7 @@ def retarget() -> None:
 @click.option("--state-namespace", default="", help=f"Where its record is [the configuration's, {STATE_NAMESPACE}].")
 @click.option("--repository", default="", metavar="URL", help="Its repository, where no configured target has that.")
 @click.option("--installation", default="", help="The installation that its record is of [the configuration's, default].")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and end there.")
 @yes_option
 def retire() -> None:
     """Delete (--prune), or let go of (--keep), what TARGET has that isn't configured any more; then delete its record.

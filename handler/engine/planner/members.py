@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
+from handler.cluster.errors import rule_text
 from handler.cluster.live import Object, members
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ClusterUnavailable
@@ -21,6 +22,24 @@ def served(discovery: Discovery, kinds: Iterable[GroupKind]) -> list[Resource]:
         seen = f"the API group {silent.group} doesn't answer, so its members can't be listed"
         raise ClusterUnavailable.of(str(silent), seen, fix=f"repair the APIService of {silent.group}")
     return [resource for resource in found.values() if resource]
+
+
+def living(api: Api, namespaces: Iterable[str]) -> tuple[str, ...]:
+    """Return the namespaces that live, or may: of the others the server says that they aren't there, so they hold nothing."""
+    return tuple(name for name in sorted(namespaces) if _may_live(api, name))
+
+
+def may_be_gone(denied: AccessDenied) -> AccessDenied:
+    """Return the refusal of LISTs of recorded namespaces, with what helps where such a one is gone: no Role in it can help then."""
+    rule = "if the namespace is gone, let that be seen: " + rule_text("get", "", "namespaces", "")
+    return AccessDenied(*(replace(each, fix="; ".join(filter(None, (each.fix, rule)))) for each in denied.problems))
+
+
+def _may_live(api: Api, name: str) -> bool:
+    try:
+        return api.get(f"/api/v1/namespaces/{name}", subject=f"Namespace/{name}") is not None
+    except AccessDenied:
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from handler.engine.planner.exclusive_look import DeclaredObjects, ExclusiveFind
 from handler.engine.planner.expired_jobs import RecordedJobs, given
 from handler.engine.planner.hook_dry_run import tried
 from handler.engine.planner.join_errors import JoinedErrors
+from handler.engine.planner.mark_dry_run import sorted_out
+from handler.engine.planner.members import living
 from handler.engine.planner.prune_check import PruneCheck
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.siblings import SiblingQuestions
@@ -96,7 +98,7 @@ class Planned:
     """A plan and what was seen on the way: `present` kinds, `bodies` that prune orders by, `health` of the live members.
 
     `decision` judges an object again; `scopes`: where was looked, None: everywhere; `given`: see `expired_jobs`; `leftovers`: by which rule
-    they were looked for, None: they weren't. `exclusive`: what was found in exclusive namespaces.
+    they were looked for, None: they weren't. `exclusive`: what was found in exclusive namespaces; `refused`: see `mark_dry_run`.
     """
 
     plan: Plan
@@ -109,6 +111,7 @@ class Planned:
     health: Mapping[Identity, Health] = field(default_factory=dict)
     leftovers: Leftovers | None = None
     exclusive: ExclusiveFindings = field(default_factory=ExclusiveFindings)
+    refused: Mapping[Identity, Problem] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -167,18 +170,21 @@ class Planner:
         for identity, fields in (comparison.undeclared or {}).items():
             if fields and identity in changes:
                 changes[identity] = replace(changes[identity], undeclared=fields)
+        staying = former_marks.kept(self.ours, (change.identity for change in prunes if not change.removes), comparison)
+        relabelled, refused = sorted_out(self.api, self.discovery, staying)
+        keeping = [f"{identity} keeps its former marks, for the new ones are refused: {refused[identity].message}" for identity in refused]
         stages = [tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages]
         plan = Plan(
             target=self.target.name,
             commit=ask.commit,
             stages=acting.staged(stages, going),
             prunes=ordered,
-            notes=(*ask.notes, *unread, *decision.notes, *sorted(comparison.notes.values()), *foreseen, *found.notes),
+            notes=(*ask.notes, *unread, *decision.notes, *sorted(comparison.notes.values()), *foreseen, *found.notes, *keeping),
             live_members=comparison.members,
             outside=tuple(change.identity for change in prunes if change.reason.startswith("outside:")),
             due=ask.due,
             renderer=ask.renderer,
-            relabelled=former_marks.kept(self.ours, (change.identity for change in prunes if not change.removes), comparison),
+            relabelled=relabelled,
         )
         members = comparison.members - sum(is_kept(change) or change.is_left for change in prunes)
         strangers = held_strangers(plan.changes, comparison.living, self.target.prune)
@@ -187,7 +193,8 @@ class Planner:
         present = frozenset(identity.group_kind for identity in (*comparison.living, *comparison.hooks))
         left = given(ask.ran, comparison.desired, handover)
         plan = replace(plan, hold=hold)
-        return Planned(plan, present, bodies, comparison.desired, decision, looked, left, passing.verdicts(), exclusive=found)
+        health = passing.verdicts()
+        return Planned(plan, present, bodies, comparison.desired, decision, looked, left, health, exclusive=found, refused=refused)
 
     def _compare(self, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""
@@ -246,6 +253,9 @@ class Planner:
             try:
                 comparison.see(members(self.api, listed, self.ours.selector, (namespace,), vanished=set()), listed)
             except AccessDenied:
+                if not living(self.api, [namespace]):
+                    looked.append(namespace)
+                    continue
                 notes.append(f"Namespace/{namespace} left the whitelist and may not be read: what the target has there stays, unseen")
             else:
                 looked.append(namespace)

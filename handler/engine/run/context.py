@@ -188,7 +188,7 @@ class RunContext:
         if before and before is not self.former and before.lease:
             before.lease.hand_over()
         if deps.places:
-            deps.planner.former = former_record.marks_of(known.former)
+            deps.planner.former = former_record.former_marks(known.former)
         self.stored = replace(stored, state=known)
         self.was = known.health.state if self.was is None else self.was
         self.forced = not self.job.dry_run and known.requested is not None and known.requested.force

@@ -5,20 +5,20 @@
     neither       a record of this target in another state namespace refuses the run, with the line that takes it over
 
 Law: nothing is written here. Reads, settings and approvals aren't copied, so that the first plan is whole, under all guards. Until the old
-record says that it was taken over, runs of the old name may go on: what that knows by then is read again under its Lease.
+record says that it was taken over, runs of the old name may go on: what that knows by then is read again under its Lease. A record that
+takes another one over itself isn't taken over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from handler.engine.run.errors import TargetRenamed
 from handler.model.errors import Problem, TargetMoved
-from handler.model.names import applyset_id
+from handler.model.names import Identity
 from handler.plan.inventory import TargetMarks
-from handler.state.configmap import state_name
 from handler.state.former import RecordName
 from handler.state.lease import HeldLease, LeaseLock
 from handler.state.record import State
@@ -28,13 +28,17 @@ from handler.state.store import StateStore, StoredState
 
 @dataclass(slots=True)
 class FormerRecord:
-    """The record that a target takes over, as it was read last. `lease`: its Lease, while it is held."""
+    """The record that a target takes over, as it was read last.
+
+    `lease`: its Lease, while it is held; `refused`: members of which the API server refused the new marks in this run.
+    """
 
     place: RecordName
     store: StateStore
     lock: LeaseLock
     stored: StoredState = StoredState(None)  # noqa: RUF009 - frozen
     lease: HeldLease | None = None
+    refused: dict[Identity, Problem] = field(default_factory=dict)
 
     def is_claimed_by(self, name: str, namespace: str) -> bool:
         """Whether it says that this record has taken over, or is gone: no run of the old name writes any more."""
@@ -58,9 +62,9 @@ class RecordPlaces(Protocol):
         """Return the records of this target in other namespaces that can be listed. `state`: the blank one. Raises AnnealError."""
 
 
-def marks_of(former: RecordName | None) -> TargetMarks | None:
+def former_marks(former: RecordName | None) -> TargetMarks | None:
     """Return the marks of the members of a record."""
-    return TargetMarks(former.name, applyset_id(state_name(former.name), former.namespace)) if former else None
+    return TargetMarks.of(former.name, former.namespace) if former else None
 
 
 def refuse_renamed(state: State | None) -> None:
@@ -82,14 +86,15 @@ def joined(
     """Return a target's state with what the record has that it takes over, and that record; None: there is none.
 
     `known`: its own, or a blank one; `recorded`: which of both; `before`: as read earlier in the same run. Raises TargetMoved: that record
-    isn't this repository's, installation's or cluster's, or is in a namespace that isn't configured; TargetRenamed: another has it.
+    isn't this repository's, installation's or cluster's, or is in a namespace that isn't configured; TargetRenamed: another has it, or it
+    has another one.
     """
     if places is None or (known.former is None and not known.fresh):
         return known, None
-    former = _read(places, known, before)
+    former = read_former(places, known.former, before)
     if former is None:
         if not recorded:
-            _refuse_elsewhere(places, known)
+            refuse_elsewhere(places, known)
         return known, None
     if _is_withdrawn(places, known, former):
         return joined(places, _withdrawn(known), repository, now, recorded=recorded)
@@ -98,14 +103,30 @@ def joined(
         return replace(known, former=place), former
     if not former.is_claimed_by(known.target, places.namespace):
         refuse_renamed(old)
+        _refuse_unfinished(places, former, old, known.target)
     _refuse_moved(former, old, repository, known)
-    return _copied(known, old, place) if known.fresh else _caught_up(known, old), former
+    return _copied(known, old, place, now) if known.fresh else _caught_up(known, old, now), former
 
 
-def _read(places: RecordPlaces, known: State, before: FormerRecord | None) -> FormerRecord | None:
+def ignored(places: RecordPlaces | None, known: State) -> str:
+    """Say that a record of before isn't taken over, for the target has deployed something by its own; empty: there is none."""
+    if places is None or known.fresh or known.former:
+        return ""
+    former = read_former(places, None)
+    if former is None or former.stored.state is None or former.stored.state.fresh:
+        return ""
+    old, name = former.place, known.target
+    there = f" --state-namespace {old.namespace}" if old.namespace != places.namespace else ""
+    line = f"`renamedFrom: {old.name}`" if old.name != name else f"`stateNamespaceFrom: {old.namespace}`"
+    seen = f"{line} has no effect: this target has deployed under its own record, and what {old} has isn't taken over"
+    remove = "remove the line, then " if old.name != name else ""
+    return f"{seen}; {remove}`anneal retire {old.name} --keep{there}` lets go of that, and `anneal apply {name}` takes what git declares"
+
+
+def read_former(places: RecordPlaces, recorded: RecordName | None, before: FormerRecord | None = None) -> FormerRecord | None:
     """Read the record that is taken over: the recorded place, else the first configured one of which something was applied."""
     found = []
-    for place in (known.former,) if known.former else places.configured:
+    for place in (recorded,) if recorded else places.configured:
         former = before if before and before.place.is_same(place.name, place.namespace) else places.at(place)
         former.stored = former.store.read()
         if former.stored.state is not None and not former.stored.state.fresh:
@@ -133,8 +154,9 @@ def _withdrawn(known: State) -> State:
     )
 
 
-def _refuse_elsewhere(places: RecordPlaces, known: State) -> None:
-    for place in places.elsewhere(known):
+def refuse_elsewhere(places: RecordPlaces, known: State) -> None:
+    """Raise TargetMoved or TargetRenamed: a target without a record has one elsewhere. `known`: its blank one."""
+    for place in places.elsewhere(known) if not places.configured else ():
         if place.name != known.target:
             refuse_renamed(replace(known, renamed_to=place))
         seen = f"has no record in the state namespace {places.namespace}, but has one in {place.namespace}: {place}"
@@ -142,17 +164,38 @@ def _refuse_elsewhere(places: RecordPlaces, known: State) -> None:
         raise TargetMoved.of(f"target {known.target}", seen, fix=f"{move}; or write `stateNamespace: {place.namespace}` again")
 
 
+def _refuse_unfinished(places: RecordPlaces, former: FormerRecord, old: State, name: str) -> None:
+    """Refuse a record that takes another one over: what carries the marks of that would be lost sight of."""
+    if old.former is None:
+        return
+    before = places.at(old.former)
+    before.stored = before.store.read()
+    if before.is_claimed_by(old.target, former.place.namespace):
+        seen = f"can't take over {former.place}, which hasn't ended its own takeover of {old.former}"
+        fix = f"{_as_before(former, name)}, let `anneal apply {old.target}` end that, and change it then"
+        raise TargetRenamed.of(f"target {name}", seen, fix=fix)
+    lines = [f"`renamedFrom: {old.former.name}` on target {name}"] if old.former.name != name else []
+    lines += [f"`stateNamespaceFrom: {old.former.namespace}`"] if old.former.namespace != places.namespace else []
+    seen = f"can't take over {former.place}, which was to take over {old.former} and hasn't begun to: all there was is there"
+    raise TargetRenamed.of(f"target {name}", seen, fix=f"write {' and '.join(lines)} in its place")
+
+
+def _as_before(former: FormerRecord, name: str) -> str:
+    """Say how a target is configured by its former record once more."""
+    place = former.place
+    return f"call it {place.name} again" if place.name != name else f"write `stateNamespace: {place.namespace}` again"
+
+
 def _refuse_moved(former: FormerRecord, old: State, repository: str, known: State) -> None:
     """Refuse a record that belongs elsewhere, with a way out for a target that isn't configured by this name."""
     try:
         former.store.at_home(old, repository, known.cluster_uid)
     except TargetMoved as moved:
-        again = f"call it {old.target} again" if old.target != known.target else f"write `stateNamespace: {former.place.namespace}` again"
-        fix = f"{again}, `anneal retarget {old.target}` accepts that, and change it then"
+        fix = f"{_as_before(former, known.target)}, `anneal retarget {old.target}` accepts that, and change it then"
         raise TargetMoved(*(Problem(f"Target/{known.target}", each.message, each.place, fix) for each in moved.problems)) from None
 
 
-def _copied(known: State, old: State, place: RecordName) -> State:
+def _copied(known: State, old: State, place: RecordName, now: float) -> State:
     """Return the first state of a target that takes a record over; an attempt that is open there goes on here."""
     return replace(
         old,
@@ -166,13 +209,13 @@ def _copied(known: State, old: State, place: RecordName) -> State:
         approval=None,
         status=replace(old.status, refusal=None),
         pin=known.pin or old.pin,
-        suspend=known.suspend or old.suspend,
+        suspend=known.suspension(now) or old.suspension(now),
         history=(*known.history, *old.history),
     )
 
 
-def _caught_up(known: State, old: State) -> State:
-    """Return a state that takes a record over with what runs of the old name may have done since; what persons said here stands."""
+def _caught_up(known: State, old: State, now: float) -> State:
+    """Return a state with what runs of the old name may have done since; what persons said here stands, and a pause of either name."""
     return replace(
         known,
         attempt=known.attempt or old.attempt,
@@ -186,6 +229,7 @@ def _caught_up(known: State, old: State) -> State:
         declared=old.declared,
         ran=old.ran,
         orphans=old.orphans,
+        suspend=known.suspension(now) or old.suspension(now) or known.suspend,
         kinds=known.kinds | old.kinds,
         namespaces=known.namespaces | old.namespaces,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run import revision
 from handler.engine.run.commit_mask import CommitMask, living
 from handler.engine.run.context import RunContext
+from handler.engine.run.former_record import ignored
 from handler.engine.run.shown_plan import ShownPlan, live_mask
 from handler.model.errors import AnnealError, Basis
 from handler.model.names import Identity
@@ -79,7 +81,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         keep_reason=_KEPT if prunes else "prune is off",
         planned_hooks=prepared.planned_hooks,
         due=due,
-        notes=(*prepared.notes, *(each.advised for each in run.revision.promotion.awaited)),
+        notes=(*prepared.notes, *(each.advised for each in run.revision.promotion.awaited), *_not_taken_over(run)),
         renderer=prepared.rendered.renderer,
         unstable=prepared.rendered.unstable,
         hidden=prepared.rendered.secrets,
@@ -104,6 +106,12 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         exclusive=_exclusive(run),
         ran=expired_jobs.known(state, due, prepared.planned_rollout, prepared.digest),
     )
+
+
+def _not_taken_over(run: RunContext) -> Iterator[str]:
+    with contextlib.suppress(AnnealError):  # what can't be read is said nothing of
+        if said := ignored(run.deps.places, run.state):
+            yield said
 
 
 def _exclusive(run: RunContext) -> ExclusiveRequest:

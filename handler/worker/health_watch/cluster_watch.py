@@ -34,7 +34,7 @@ from handler.engine.health.target_health import judged, patience_of
 from handler.engine.planner.members import Members
 from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
-from handler.model.names import PART_OF, GroupKind, Identity, Resource, applyset_id
+from handler.model.names import PART_OF, GroupKind, Identity, Resource
 from handler.model.run_event import Announce, HealthChanged, HealthFound, unheard
 from handler.plan.inventory import Membership, TargetMarks
 from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
@@ -138,10 +138,9 @@ class ClusterWatch:
         """Know the targets by the names of their states, and by the label of their members."""
         namespace = self.settings.state_namespace
         for target in self.targets:
-            name = state_name(target.name)
-            marks = TargetMarks(target.name, applyset_id(name, namespace))
+            marks = TargetMarks.of(target.name, namespace)
             known = WatchedTarget(target, Membership(marks), self._clock, self.ways.custom_health(target))
-            self.watched[name] = self.members[marks.applyset] = known
+            self.watched[state_name(target.name)] = self.members[marks.applyset] = known
             self.hidden[target.name] = WatchMask(self.mask, partial(self._members, known))
         self.states = Scope(_STATES, namespace, partial=True, selector=f"{INSTALLATION}={self.settings.installation}")
 

@@ -1,62 +1,107 @@
-"""Which records of a cluster belong to no configured target, from the LIST that views make anyway."""
+"""Which records of clusters belong to no configured target there, from the LIST that views make anyway."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from handler.app.record_summaries import TOOLING
-from handler.app.retired import in_order, retired
+from handler.app.retired import ClusterRecords, RetiredTarget, retired
 from handler.config.git_settings import Repository, directory_url
-from handler.config.settings import Settings, Target
+from handler.config.secret_ref import SecretRef
+from handler.config.settings import Cluster, Settings, Target
 from handler.state.configmap import encode, state_name
 from handler.state.former import RecordName
+from handler.state.heartbeat import Pulse, Server
 from handler.state.record import State
 from tests.unit.state.samples import NAMESPACE, blank, sha
 
-SHOP = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",))
+PROD, NEXT = Cluster(kubeconfig=SecretRef(file="/etc/prod"), context="prod"), Cluster(context="next")
+SHOP = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",), cluster=PROD)
 SETTINGS = Settings((SHOP,), state_namespace=NAMESPACE)
 
 
-def states(*found: State) -> dict[str, dict[str, Any]]:
-    return {state_name(each.target): encode(each, NAMESPACE, TOOLING)["metadata"] for each in found}
+def states(*found: State, uid: str = "u") -> dict[str, dict[str, Any]]:
+    """Return metadata as a LIST has it: each record's uid is its name's, with `uid`."""
+    named = {state_name(each.target): encode(each, NAMESPACE, TOOLING)["metadata"] for each in found}
+    return {name: {**metadata, "uid": f"{name} {uid}"} for name, metadata in named.items()}
+
+
+def among(found: Mapping[str, dict[str, Any]], settings: Settings = SETTINGS) -> list[RetiredTarget]:
+    return retired({PROD: ClusterRecords(found)}, settings)
 
 
 def test_a_record_without_a_target_is_retired_with_the_command_that_ends_it() -> None:
-    (found,) = retired(states(blank(commit=sha()), blank(target="store", commit=sha("b"))), SETTINGS, "prod")
-    assert (found.target, found.namespace, found.cluster, found.commit) == ("store", NAMESPACE, "prod", sha("b"))
+    (found,) = among(states(blank(commit=sha()), blank(target="store", commit=sha("b"))))
+    assert (found.target, found.namespace, found.cluster, found.commit) == ("store", NAMESPACE, PROD.name, sha("b"))
     assert found.next == "anneal retire store --prune"
-    assert str(found) == f"store (ConfigMap/{NAMESPACE}/anneal-store on cluster prod, at {sha('b')[:8]})"
+    assert str(found) == f"store (ConfigMap/{NAMESPACE}/anneal-store on cluster {PROD.name}, at {sha('b')[:8]})"
 
 
 @pytest.mark.parametrize("begun", [True, False])
 def test_one_that_is_taken_over_names_its_taker(begun: bool) -> None:
     record = blank(target="store", renamed_to=RecordName("shop", NAMESPACE) if begun else None)
     settings = SETTINGS if begun else replace(SETTINGS, targets=(replace(SHOP, renamed_from="store"),))
-    (found,) = retired(states(record), settings, "prod")
+    (found,) = among(states(record), settings)
     assert (found.taken_by, found.next) == ("shop", "anneal apply shop")
 
 
+@pytest.mark.parametrize(
+    ("taker", "taken"), [({"commit": sha()}, ""), ({"commit": sha(), "former": RecordName("store", NAMESPACE)}, "shop")]
+)
+def test_a_target_that_has_deployed_under_its_own_record_takes_nothing_over(taker: dict[str, Any], taken: str) -> None:
+    settings = replace(SETTINGS, targets=(replace(SHOP, renamed_from="store"),))
+    (found,) = among(states(blank(**taker), blank(target="store", commit=sha())), settings)
+    assert found.taken_by == taken
+
+
 def test_what_a_directory_has_deployed_is_no_configurations_to_know() -> None:
-    assert retired(states(blank(target="local", repository=directory_url("local"), commit=sha())), SETTINGS, "prod") == []
+    assert among(states(blank(target="local", repository=directory_url("local"), commit=sha()))) == []
 
 
 def test_what_only_looks_like_a_record_is_none() -> None:
     found = states(blank(target="store"))
     found["anneal-store"]["labels"]["applyset.kubernetes.io/id"] = "applyset-another-v1"
-    assert retired(found, SETTINGS, "prod") == []
+    assert among(found) == []
+
+
+@pytest.mark.parametrize(("ended", "listed"), [(False, []), (True, ["bank", "store"])])
+def test_what_a_running_server_looks_after_is_another_configurations(ended: bool, listed: list[str]) -> None:
+    servers = {"one": Server("one", "1.0.0", 100.0, ended)}
+    pulse = Pulse(120.0, servers=servers, targets={"store": ("one", 90.0), "bank": ("one", 90.0)})
+    found = retired({PROD: ClusterRecords(states(blank(target="store"), blank(target="bank")), pulse=pulse)}, SETTINGS)
+    assert [each.target for each in found] == listed
 
 
 def test_they_are_in_order_of_their_names_and_clusters() -> None:
     record = states(blank(target="store"), blank(target="bank"))
-    found = in_order([*retired(record, SETTINGS, "b"), *retired(record, SETTINGS, "a")])
-    assert [(each.target, each.cluster) for each in found] == [("bank", "a"), ("bank", "b"), ("store", "a"), ("store", "b")]
+    found = retired({PROD: ClusterRecords(record), NEXT: ClusterRecords(record)}, SETTINGS)
+    places = sorted((PROD.name, NEXT.name))
+    assert [(each.target, each.cluster) for each in found] == [(name, place) for name in ("bank", "store") for place in places]
 
 
 def test_one_of_a_repository_that_no_configured_target_has_may_be_another_configurations() -> None:
     record = blank(target="store", repository="https://git.example.com/acme/bank.git", commit=sha())
-    (found,) = retired(states(blank(commit=sha()), record), SETTINGS, "prod")
+    (found,) = among(states(blank(commit=sha()), record))
     assert found.stranger
     assert found.next == f"kubectl get configmap anneal-store -n {NAMESPACE} -o 'jsonpath={{.data.repository}}'"
+
+
+MOVED = replace(SETTINGS, targets=(replace(SHOP, cluster=NEXT), replace(SHOP, name="bank")))
+
+
+@pytest.mark.parametrize("there", [{}, states(blank(commit=sha()), uid="another")], ids=["not run yet", "run"])
+def test_a_target_that_was_moved_is_retired_on_the_cluster_that_it_left(there: dict[str, Any]) -> None:
+    left = states(blank(commit=sha()), blank(target="bank", commit=sha()))
+    (found,) = retired({PROD: ClusterRecords(left), NEXT: ClusterRecords(there)}, MOVED)
+    assert (found.target, found.cluster, found.moved_to, found.stranger) == ("shop", PROD.name, NEXT.name, False)
+    assert found.next == "anneal retire shop --prune --kubeconfig /etc/prod --context prod"
+
+
+def test_a_target_whose_cluster_was_not_seen_or_is_the_same_one_is_not_retired() -> None:
+    here = ClusterRecords(states(blank(commit=sha()), blank(target="bank", commit=sha())))
+    assert retired({PROD: here}, MOVED) == []
+    assert retired({PROD: here, NEXT: here}, MOVED) == []

@@ -17,9 +17,9 @@ from handler.plan.ignore import Ignoring
 from handler.plan.inventory import Membership, TargetMarks
 from tests.unit.plan.samples import OURS, SET, desired, document, live, member
 
-OLD = TargetMarks("store", applyset_id("anneal-store", "anneal-system"))
+OLD = TargetMarks.of("store", "anneal-system")
 TAKING = Membership(OURS.marks, OLD)
-MOVED = Membership(OURS.marks, TargetMarks("shop", applyset_id("anneal-shop", "gitops")))
+MOVED = Membership(OURS.marks, TargetMarks.of("shop", "gitops"))
 
 
 def former(name: str = "web", marks: TargetMarks = OLD) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from handler.config.settings import Tool
 from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
-from handler.plan.ownership import TOOLS, ForeignOwner, foreign_owner, managers_of, marks_of
+from handler.plan.ownership import TOOLS, ForeignOwner, foreign_owner, managers_of, tool_marks
 from tests.unit.plan.samples import SET, document, entry
 
 CONTROLLER = {"kind": "Shop", "name": "main", "uid": "u"}
@@ -189,11 +189,11 @@ def test_the_managers_of_some_tools_are_theirs_alone() -> None:
 def test_marks_are_what_a_tool_labels_and_annotates_and_nothing_that_a_chart_brings() -> None:
     labels = {"kluctl.io/discriminator": "d", "kluctl.io/tag-0": "web", "app": "web", "kapp.k14s.io/app": "1"}
     annotations = {"kluctl.io/deployment-item-dir": "web", "kluctl.io/skip-delete": "true"}
-    found = marks_of(document(metadata={"labels": labels, "annotations": annotations}), ("kluctl", "argocd"))
+    found = tool_marks(document(metadata={"labels": labels, "annotations": annotations}), ("kluctl", "argocd"))
     assert found == {
         "f:metadata": {
             "f:labels": {"f:kluctl.io/discriminator": {}, "f:kluctl.io/tag-0": {}},
             "f:annotations": {"f:kluctl.io/deployment-item-dir": {}},
         }
     }
-    assert marks_of(document(), ("kluctl",)) == {}
+    assert tool_marks(document(), ("kluctl",)) == {}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from handler.engine.run.errors import TargetRenamed
-from handler.engine.run.former_record import FormerRecord, joined, marks_of, refuse_renamed
+from handler.engine.run.former_record import FormerRecord, former_marks, ignored, joined, refuse_renamed
 from handler.model.errors import TargetMoved
 from handler.model.names import GroupKind, applyset_id
 from handler.state.former import RecordName
@@ -129,10 +130,10 @@ def test_where_the_old_record_is_lost_its_members_are_looked_for() -> None:
     state, former = join(Places(), fresh())
     assert former
     assert (state.former and state.former.name, former.is_claimed_by("shop", NAMESPACE)) == ("store", True)
-    found = marks_of(state.former)
+    found = former_marks(state.former)
     assert found
     assert (found.target, found.applyset) == ("store", applyset_id("anneal-store", NAMESPACE))
-    assert marks_of(None) is None
+    assert former_marks(None) is None
 
 
 def test_a_moved_record_says_where_it_is() -> None:
@@ -140,3 +141,69 @@ def test_a_moved_record_says_where_it_is() -> None:
         refuse_renamed(blank(renamed_to=RecordName("shop", "gitops")))
     refuse_renamed(blank())
     refuse_renamed(None)
+
+
+BEFORE = RecordName("bank", NAMESPACE)
+
+
+@pytest.mark.parametrize(
+    ("begun", "way_out"),
+    [
+        (True, "call it store again, let `anneal apply store` end that, and change it then"),
+        (False, "write `renamedFrom: bank` on target shop in its place"),
+    ],
+)
+def test_a_record_that_takes_another_one_over_is_not_taken_over_itself(begun: bool, way_out: str) -> None:
+    places = Places()
+    places.put(former=BEFORE)
+    places.at(BEFORE).store.create(blank(target="bank", commit=sha(), renamed_to=OLD if begun else None))
+    with pytest.raises(TargetRenamed, match=re.escape(way_out)):
+        join(places, fresh())
+
+
+def test_a_takeover_whose_record_begins_another_one_meanwhile_is_refused() -> None:
+    places = Places()
+    places.put()
+    state, former = join(places, fresh())
+    assert former
+    former.store.update(lambda now: replace(now, former=BEFORE))
+    with pytest.raises(TargetRenamed, match="hasn't ended its own takeover"):  # that record is gone: it has begun
+        join(places, state, recorded=True)
+
+
+def test_a_record_in_a_third_namespace_leads_back_to_the_first() -> None:
+    places = Places(configured=(RecordName("shop", "gitops"),))
+    places.at(RecordName("shop", "gitops")).store.create(blank(commit=sha(), former=RecordName("shop", "first")))
+    places.at(RecordName("shop", "first")).store.create(blank(commit=sha()))
+    with pytest.raises(TargetRenamed, match="write `stateNamespaceFrom: first` in its place"):
+        join(places, fresh())
+
+
+def test_a_pause_of_the_old_name_holds_until_it_is_claimed() -> None:
+    places = Places()
+    places.put()
+    state, former = join(places, fresh())
+    assert former
+    former.store.update(lambda now: replace(now, suspend=Suspend("grace")))
+    over = Suspend("ada", until="2001-01-01T00:00:00Z")
+    assert [join(places, replace(state, suspend=own), recorded=True)[0].suspend for own in (None, over)] == [Suspend("grace")] * 2
+
+
+def test_a_line_that_comes_too_late_is_named_with_what_helps() -> None:
+    places, own = Places(), blank(commit=sha())
+    assert ignored(places, own) == ""
+    places.put()
+    said = ignored(places, own)
+    assert "`renamedFrom: store` has no effect: this target has deployed under its own record" in said
+    assert "remove the line, then `anneal retire store --keep` lets go of that, and `anneal apply shop`" in said
+    assert [ignored(places, each) for each in (fresh(), replace(own, former=OLD))] == ["", ""]
+    assert ignored(None, own) == ""
+
+
+def test_a_namespace_that_comes_too_late_is_named_with_its_flag() -> None:
+    place = RecordName("shop", "gitops")
+    places = Places(configured=(place,))
+    places.at(place).store.create(blank(commit=sha()))
+    said = ignored(places, blank(commit=sha()))
+    assert "`stateNamespaceFrom: gitops` has no effect" in said
+    assert "; `anneal retire shop --keep --state-namespace gitops` lets go of that" in said

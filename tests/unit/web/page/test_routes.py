@@ -80,6 +80,7 @@ def test_the_overview_lists_retired_targets_that_a_visitor_may_see(door: Door) -
         "orphans": 0,
         "takenBy": "",
         "stranger": False,
+        "movedTo": "",
     }
     door.retired = [{**gone, "target": name, "next": f"anneal retire {name} --prune"} for name in ("shop-old", "infra-old")]
     page = get(door.browser("BOB"), "/").text

@@ -1,0 +1,77 @@
+"""Records that a target has in other places: those of its own repository, installation and cluster alone, in whichever format."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.app.record_places import TargetRecords, former_places
+from handler.config.git_settings import Repository, directory_url
+from handler.config.settings import Settings
+from handler.plan.inventory import TargetMarks
+from handler.state.former import RecordName
+from handler.state.record import State
+from tests.fakes.engine import ONE, SHOP, cluster, engine
+from tests.fakes.git_host import GitHost
+from tests.unit.state.samples import blank, sha
+
+TARGET = ONE.targets[0]
+MOVED = Settings(targets=(TARGET,), state_namespace="gitops")
+HERE = {"target": "shop", "repository": SHOP.url, "commit": sha()}
+
+
+def records(settings: Settings = MOVED, **parts: object) -> tuple[TargetRecords, State]:
+    """Return the records of the first target, where one stands in the default namespace; and its blank state."""
+    handler = engine(cluster("shop", "gitops"), GitHost(), settings)
+    target, uid = handler.settings.targets[0], handler.cluster_uid(handler.settings.targets[0])
+    old = blank(**(HERE | {"cluster_uid": uid} | parts))
+    places = TargetRecords(handler, target)
+    places.at(RecordName(old.target, "anneal-system")).store.create(old)
+    return places, handler.store(target).blank(uid)
+
+
+def test_a_record_in_another_namespace_is_found() -> None:
+    places, own = records()
+    assert [str(each) for each in places.elsewhere(own)] == ["ConfigMap/anneal-system/anneal-shop"]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [{"repository": "https://git.example.com/acme/bank.git"}, {"installation": "second"}, {"cluster_uid": "another"}, {"target": "bank"}],
+)
+def test_that_of_another_repository_installation_cluster_or_target_is_not_counted(parts: Any) -> None:
+    places, own = records(**parts)
+    assert list(places.elsewhere(own)) == []
+
+
+@pytest.mark.parametrize(("taker", "found"), [("store", ["store"]), ("shop", [])])
+def test_a_record_that_was_taken_over_is_found_by_its_former_name_unless_its_taker_is_configured(taker: str, found: list[str]) -> None:
+    settings = replace(MOVED, state_namespace="anneal-system", targets=(replace(TARGET, name="shop-old"), replace(TARGET, name="shop")))
+    places, own = records(settings, target=taker, renamed_from="shop-old")
+    assert [each.name for each in places.elsewhere(own)] == found
+
+
+def test_a_directory_is_where_the_command_line_says() -> None:
+    local = replace(MOVED, targets=(replace(TARGET, repository=Repository(directory_url("shop"))),))
+    places, own = records(local, repository=directory_url("shop"))
+    assert list(places.elsewhere(own)) == []
+
+
+def test_the_parent_of_an_applyset_says_whose_it_is() -> None:
+    places, own = records(installation="second")
+    (found,) = filter(None, [places.parent(set_of("shop"))])
+    assert (str(found), found.installation, found.ours, found.elsewhere) == ("ConfigMap/anneal-system/anneal-shop", "second", False, True)
+    assert places.parent(set_of("bank")) is None
+    assert own.target == "shop"
+
+
+def set_of(name: str) -> str:
+    return TargetMarks.of(name, "anneal-system").applyset
+
+
+def test_former_places_are_the_names_and_namespaces_of_before_but_its_own() -> None:
+    settings = replace(MOVED, state_namespace_from="first")
+    found = former_places(settings, replace(TARGET, name="store", renamed_from="shop"))
+    assert [(each.name, each.namespace) for each in found] == [("store", "first"), ("shop", "first"), ("shop", "gitops")]

@@ -1,0 +1,120 @@
+"""`anneal retire`: what it refuses, shows and prints before it asks; no run is needed for any of that."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from handler.app.connections import Connections
+from handler.cli.group import anneal
+from handler.model.names import PART_OF
+from tests.fakes.apiserver import FakeConnection
+from tests.fakes.apiserver.connection import straight
+from tests.fakes.engine import SHOP
+from tests.unit.engine.renamed_targets import PROTECTED, Renamed, identity, mapped
+
+SPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}}
+Retiring = Callable[..., Result]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Renamed:
+    """A target that was applied, with objects in two namespaces; every command line leads to its cluster."""
+    made = Renamed()
+    made.planted(mapped("one"), mapped("kept", annotations=PROTECTED), mapped("job", "jobs"), SPACE)
+    connection = FakeConnection(made.server, straight)
+    monkeypatch.setattr(Connections, "_connection", lambda _self, _target: connection)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ANNEAL_CONFIG", raising=False)
+    return made
+
+
+def retire(*flags: str) -> Result:
+    return CliRunner().invoke(anneal, ["retire", "shop", *flags])
+
+
+def said(done: Result) -> str:
+    return " ".join(done.output.split())
+
+
+def configured(*targets: dict[str, Any]) -> str:
+    """Write a configuration into this directory; return its name."""
+    base = {"repository": {"url": SHOP.url}, "namespaces": ["shop"]}
+    body = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "targets": [{**base, **each} for each in targets]}
+    Path("anneal.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
+    return "anneal.yaml"
+
+
+def test_a_dry_run_shows_all_of_it_asks_nothing_and_changes_nothing(shop: Renamed) -> None:
+    since = len(shop.server.store.log)
+    done = retire("--prune", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "2 of 4 live objects would be deleted" in done.output
+    assert "2 of 4 live objects would stay, without our marks" in done.output
+    found = json.loads(retire("--prune", "--kind", "Namespace", "--dry-run", "-o", "json").stdout)
+    assert set(found["toDelete"]) == {"ConfigMap/shop/one", "ConfigMap/jobs/job", "Namespace/jobs"}
+    assert (found["toLetGo"], found["target"], found["namespace"]) == (["ConfigMap/shop/kept"], "shop", "")
+    assert len(shop.server.store.log) == since
+
+
+def test_without_a_terminal_the_command_is_printed_as_it_was_typed(shop: Renamed) -> None:
+    since = len(shop.server.store.log)
+    where = ("--kubeconfig", "/etc/prod config", "--context", "prod")
+    done = retire("--prune", "--kind", "Namespace", "--installation", "default", "--repository", SHOP.url, *where)
+    assert done.exit_code != 0
+    typed = f"retire shop --prune --kind Namespace --installation default --repository {SHOP.url} -y"
+    assert f"anneal --kubeconfig '/etc/prod config' --context prod {typed}" in said(done)
+    assert len(shop.server.store.log) == since
+
+
+def test_the_repository_of_another_configuration_is_named_with_the_command_as_it_was_typed(shop: Renamed) -> None:
+    configured({"name": "store", "repository": {"url": "https://git.example.com/acme/other.git"}})
+    done = retire("--keep", "--installation", "default", "--repository", "https://git.example.com/acme/third.git", "-y")
+    assert done.exit_code == 1, done.output
+    assert "which no configured target has: another configuration may run it" in said(done)
+    assert f"retire shop --keep --installation default --repository {SHOP.url}" in said(done)
+    done = retire("--keep", "--repository", SHOP.url, "-y")
+    assert done.exit_code == 0, done.output
+    assert PART_OF not in (shop.body(identity("one")) or {})["metadata"].get("labels", {})
+
+
+@pytest.mark.parametrize(
+    ("target", "seen"),
+    [
+        ({"name": "shop"}, "take it out of anneal.yaml first"),
+        ({"name": "store", "renamedFrom": "shop"}, "its next run takes over what it has"),
+    ],
+)
+def test_a_target_that_is_configured_or_taken_over_is_refused(shop: Renamed, target: dict[str, Any], seen: str) -> None:
+    since = len(shop.server.store.log)
+    configured(target)
+    done = retire("--keep", "-y")
+    assert done.exit_code == 1, done.output
+    assert seen in said(done)
+    assert len(shop.server.store.log) == since
+
+
+def test_an_exclusive_namespace_in_which_something_would_stay_is_named_first(shop: Renamed) -> None:
+    configured({"name": "store", "exclusive": ["shop"], "orphanGrace": "2h"})
+    done = retire("--keep", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "target store has shop as `exclusive`" in said(done)
+    assert "7200 s (`orphanGrace`)" in said(done)
+    assert "exclusive" not in retire("--keep", "--dry-run", "--namespace", "jobs").output
+
+
+def test_a_namespace_itself_stays_and_is_said_to(shop: Renamed) -> None:
+    configured({"name": "shop", "path": "shop"})
+    done = retire("--keep", "--namespace", "jobs", "-y")
+    assert done.exit_code == 0, done.output
+    assert "Namespace/jobs itself stays, for it isn't in itself: `kubectl delete Namespace/jobs` deletes it" in said(done)
+    assert re.search(r"`kubectl label Namespace/jobs \S+- && kubectl annotate Namespace/jobs \S+-` lets go of it", said(done))
+    assert shop.marked("shop") == {"one", "kept", "jobs"}
+    assert "itself stays" not in retire("--keep", "--namespace", "other", "--dry-run").output
