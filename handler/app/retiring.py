@@ -76,8 +76,8 @@ def _claims(ways: Handler, written: Settings, retiring: Target, identities: Coll
         if not mine or (here and other.name == retiring.name) or not is_here(ways, other, retiring):
             continue
         try:
-            declared = set(_declared(ways, written, other, retiring))
-            found |= {each: f"target {other.name} declares it" for each in mine if each in declared}
+            declared = _declared(ways, written, other, retiring)
+            found |= {each: declared[each] for each in mine if each in declared}
         except AnnealError as error:
             first = error.problems[0] if error.problems else error
             found |= dict.fromkeys(mine, f"target {other.name} may declare it, and that can't be seen: {first}")
@@ -102,15 +102,15 @@ def is_here(ways: Connections, other: Target, retiring: Target) -> bool:
         return True
 
 
-def _declared(ways: Handler, written: Settings, other: Target, retiring: Target) -> Iterator[Identity]:
-    """Yield what a target declares at its head, and what it has recorded. Raises AnnealError."""
+def _declared(ways: Handler, written: Settings, other: Target, retiring: Target) -> dict[Identity, str]:
+    """Return what a target declares at its head, and what it has recorded, each with the reason to keep it. Raises AnnealError."""
     preparer = ways.preparer(other, ways.discovery(retiring))
     prepared = preparer.prepare(preparer.head().commit)
-    yield from (item.identity for stage in prepared.stages for item in stage)
-    yield from prepared.planned_hooks.items
+    heads = [*(item.identity for stage in prepared.stages for item in stage), *prepared.planned_hooks.items]
     place = RecordPlace(written.state_namespace, other.name, written.installation)
     state = ways.store_at(other, place, ways.records).read().state
-    yield from state.declared if state else ()
+    late = f"target {other.name} declares it in what it has applied last: `anneal apply {other.name}` before this, and it goes"
+    return dict.fromkeys(state.declared if state else (), late) | dict.fromkeys(heads, f"target {other.name} declares it")
 
 
 def _server(ways: Handler, target: Target) -> str:
