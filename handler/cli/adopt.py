@@ -14,6 +14,7 @@ from typing import Any, cast
 import click
 
 from handler.cli import diff, reports
+from handler.cli.filenames import again
 from handler.cli.run_job import follow, run_as
 from handler.cli.session import Session, local_user
 from handler.config.settings import Owner, Target
@@ -24,7 +25,7 @@ from handler.model.numbers import many
 from handler.model.plan import Change
 from handler.model.result import Result
 from handler.plan.adoption import Adoptable, Adoptions
-from handler.plan.missing_settings import MissingSetting, block
+from handler.plan.missing_settings import MissingSetting, block, taking_over
 from handler.plan.ownership import TOOLS, ForeignOwner, in_order
 
 _ROUNDS = 2  # a plan names all ids of ApplySets that it meets, so that the second one has them all
@@ -37,8 +38,8 @@ def adopt(session: Session, target: str | None, owners: tuple[str, ...], yes: bo
     if chosen.adopt == "never":
         raise click.UsageError(f"target {chosen.name} has `adopt: never`, and so nothing is taken over; remove that line first")
     if named and not (yes or dry_run or session.output.interactive):
-        raise click.UsageError(f"there is no terminal to ask on, so it needs -y: {session.output.complete(_command(chosen, named))} -y")
-    session.output.way_out = _way_out(chosen)
+        raise click.UsageError(f"there is no terminal to ask on, so it needs -y: {session.output.complete(taking_over(chosen.name, named))} -y")
+    session.output.way_out, session.again = _way_out(chosen), again()
     if named and yes and not dry_run:
         return _take(session, chosen, named, approve)
     survey = _survey(session, chosen, named)
@@ -59,10 +60,6 @@ def _owner(text: str) -> Owner:
     raise click.UsageError(f"--from {text}: no such tool; {way_out}")
 
 
-def _command(target: Target, owners: Sequence[str], approve: str = "") -> str:
-    return " ".join(["anneal adopt", target.name, *(f"--from {owner}" for owner in owners), *([f"--approve {approve}"] if approve else [])])
-
-
 def _taking(target: Target, owners: Sequence[Owner]) -> Target:
     return replace(target, adopt=in_order((*target.adopts, *owners)) or "unowned")
 
@@ -75,7 +72,7 @@ def _way_out(target: Target) -> Callable[[Problem], str]:
         lacking = [owner for owner in settings.pop("adopt", ()) if owner not in target.adopts]
         if not lacking or not isinstance(problem, MissingSetting):
             return problem.fix
-        return "\n".join(filter(None, (_command(target, lacking), block(target.name, settings), *problem.more)))
+        return "\n".join(filter(None, (taking_over(target.name, lacking), block(target.name, settings), *problem.more)))
 
     return said
 
@@ -84,7 +81,7 @@ def _take(session: Session, target: Target, owners: Sequence[Owner], approve: st
     job = Job(target.name, "oneoff", force=True, approve=approve, actor=local_user())
 
     def approves(held: str) -> str:
-        return session.output.complete(_command(target, owners, held))
+        return session.output.complete(taking_over(target.name, owners, held))
 
     def start() -> Result:
         return run_as(session, _taking(target, owners), job, f"taking over for {target.name}")
@@ -116,7 +113,7 @@ class _Survey:
     def command(self) -> str:
         """The command that takes over all that can be; empty: no other tool has anything."""
         found = [owner for owner in self.adoptions.owners() if owner not in self.target.adopts]
-        return _command(self.target, found) if found else ""
+        return taking_over(self.target.name, found) if found else ""
 
     def show(self, session: Session) -> int:
         """Print the objects by their owners, then the rest of the run, and what refuses it; return the exit code."""

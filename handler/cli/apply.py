@@ -8,7 +8,7 @@ from dataclasses import replace
 import click
 
 from handler.cli import diff, reports
-from handler.cli.filenames import approving, from_files, refuse_unasked
+from handler.cli.filenames import again, approving, from_files, refuse_unasked
 from handler.cli.run_job import follow, run, run_as
 from handler.cli.session import Session, local_user
 from handler.model.event import Job
@@ -65,7 +65,7 @@ def prune(session: Session, target: str | None, yes: bool, dry_run: bool) -> int
     """Delete what TARGET's git no longer declares, also where its runs don't prune; its guards hold as ever."""
     if not dry_run:
         refuse_unasked(session, yes=yes)
-    chosen = session.target(target)
+    chosen, session.again = session.target(target), again()
     pruning = replace(chosen, prune=replace(chosen.prune, enabled=True))
     job = Job(chosen.name, "oneoff", force=True, dry_run=dry_run, actor=local_user())
     approves = approving(session, prunes=True)

@@ -166,6 +166,29 @@ def test_what_is_held_is_allowed_by_the_printed_command(shop: Shop, kubectl: Kub
     assert not kubectl.has("configmap", "one", shop.namespace)
 
 
+def test_an_interrupted_takeover_names_the_command_that_goes_on_with_it(shop: Shop, kubectl: Kubectl, wired: Callable[[], Wired]) -> None:
+    plant(shop, kubectl)
+    wire, process = wired(), list[subprocess.Popen[str]]()
+    environ = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(wire.kubeconfig)}
+    gate = threading.Event()
+
+    def interrupt(_handler: Handler) -> bool:
+        gate.wait()
+        process[0].send_signal(signal.SIGINT)
+        return True
+
+    wire.meet(1, interrupt, is_recorded)
+    command = [sys.executable, "-m", "handler", "adopt", "shop", *OWNERS, "-y"]
+    process.append(subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+    gate.set()
+    said = process[0].communicate()[1]
+    (again,) = (line for line in said.splitlines() if line.startswith("what it began stays as it is; "))
+    again = again.partition("; ")[2].removesuffix(" goes on with it")
+    assert sorted(again.split()) == sorted(["anneal", "adopt", "shop", *OWNERS, "-y"])
+    shop.cli(*again.split()[1:])
+    assert marked(live(shop, kubectl)) == set(NAMES)
+
+
 @pytest.mark.slow
 def test_a_takeover_killed_at_any_write_is_finished_by_the_same_command(shop: Shop, kubectl: Kubectl, wired: Callable[[], Wired]) -> None:
     """Between the two the server's own run is refused, and deletes nothing."""
