@@ -237,6 +237,7 @@ def held(waiting: HeldPlan) -> Json:
         "changes": _cut([{"action": action, "object": name, "uid": uid} for action, name, uid in waiting.changes], HELD),
         "commit": waiting.commit,
         "since": waiting.since,
+        "adopt": list(waiting.adopt),
     }
 
 

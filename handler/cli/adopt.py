@@ -15,6 +15,7 @@ import click
 
 from handler.cli import diff, reports
 from handler.cli.filenames import again
+from handler.cli.output import Output
 from handler.cli.run_job import follow, run_as
 from handler.cli.session import Session, local_user
 from handler.config.settings import Owner, Target
@@ -125,7 +126,7 @@ class _Survey:
         for owner, found in self.adoptions.by_owner().items():
             self._show_owner(session, owner, found)
         if self.ended.plan:
-            diff.show(output, self.ended.plan, printed=self.adoptions.found)
+            diff.show(output, self.ended.plan, self._allows(output), printed=self.adoptions.found)
         else:
             reports.result(output, self.ended)
         if not self.named and self.command:
@@ -133,6 +134,13 @@ class _Survey:
         elif not self.named and self.ended.plan:
             output.line("every run takes these over" if self.adopted else f"all that {self.target.name} declares is its own, or new")
         return code
+
+    def _allows(self, output: Output) -> str:
+        """Return the commands that allow what a run would hold: one that holds it, and one that names it."""
+        hold = self.ended.plan.hold if self.ended.plan else None
+        owners = self.named or self.adoptions.owners()
+        both = (taking_over(self.target.name, owners), taking_over(self.target.name, owners, hold.id)) if hold and owners else ()
+        return ", then ".join(map(output.complete, both))
 
     def _show_owner(self, session: Session, owner: ForeignOwner | None, found: Sequence[Adoptable]) -> None:
         output, named = session.output, f"  (--from {' --from '.join(owner.tools)})" if owner and owner.tools else ""

@@ -48,7 +48,8 @@ def run_as(session: Session, target: Target, job: Job, doing: str, adoptions: Ad
     session.sandbox.start()
     made = session.handler.dependencies(target.name)
     planner = replace(made.planner, target=target, verdicts={}, adoptions=adoptions)
-    dependencies = replace(made, target=target, planner=planner, agrees=session.agrees)
+    adopting = tuple(owner for owner in target.adopts if owner not in made.target.adopts)
+    dependencies = replace(made, target=target, planner=planner, agrees=session.agrees, adopting=adopting)
     with stoppable(session.output.note) as stop, _shown(session, doing):
         return _reported(session, job, _to_the_newest(session, partial(reconcile, dependencies), job, stop))
 
@@ -88,7 +89,8 @@ def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Res
 def _reported(session: Session, job: Job, result: Result) -> Result:
     again = session.again or session.output.complete(f"anneal apply {result.target}")
     if result.code == Stopping.code and not job.dry_run:
-        session.output.note(f"what it began stays as it is; {again} goes on with it" + ("" if session.again else ", and so does the next tick"))
+        also = "" if session.again else ", and so does the next tick"
+        session.output.note(f"what it began stays as it is; {again} goes on with it{also}")
     elif result.outcome is Outcome.SUPERSEDED:
         session.output.note(f"what was asked for goes on {'' if session.again else 'by the next tick, or '}now: {again}")
     return result

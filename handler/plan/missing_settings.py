@@ -59,6 +59,11 @@ def taking_over(target: str, owners: Iterable[str], approve: str = "") -> str:
     return " ".join(["anneal adopt", target, *(f"--from {owner}" for owner in owners), *([f"--approve {approve}"] if approve else [])])
 
 
+def approving(target: str, held: str, adopt: Sequence[str] = ()) -> str:
+    """Return the command that allows what is held under an id. `adopt`: the owners from which it is taken over, where it is."""
+    return taking_over(target, adopt, held) if adopt else f"anneal approve {target} {held}"
+
+
 def _once(target: str, owners: Values, *, alone: bool = True) -> str:
     """Return the second way out. `alone`: nothing but `adopt` is lacking."""
     return f"or once{'' if alone else ', in the place of adopt'}: {taking_over(target, owners)}" if owners else ""

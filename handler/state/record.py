@@ -13,7 +13,7 @@ from handler.model.outside_inputs import KnownChart
 from handler.model.render import FILES, RecordedRender
 from handler.state.dependency_wait import DependencyWait
 from handler.state.former import RecordName
-from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
+from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Tool, Word, seconds_of
 from handler.state.soak import Soak
 
 
@@ -182,7 +182,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class HeldPlan:
-    """A plan that waits for a person: `changes` are its guarded (action, object, uid)."""
+    """A plan that waits for a person: `changes` are its guarded (action, object, uid).
+
+    `adopt`: the owners that `anneal adopt` named, which alone can go on with it.
+    """
 
     id: Line
     reasons: tuple[Message, ...]
@@ -191,6 +194,7 @@ class HeldPlan:
     reads: Sha
     settings: Sha
     since: Time
+    adopt: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,8 @@ class Dependencies:
     answer. `announce`: takes the run's events, on any of its threads. `agrees`: asked of a plan before its first write; None: nothing is
     asked. `health`: the operator's expressions. `gaps`: takes what a dry run compares, field by field; None: it isn't asked for.
     `shows`: a person reads the plans of runs, too. `places`: of its records; None: there is but one. `awaited`: the targets that it depends
-    on; `others`: their records. `promoters`: the targets whose proven commits it follows.
+    on; `others`: their records. `promoters`: the targets whose proven commits it follows. `adopting`: owners from which these runs take over
+    though the settings don't name them.
     """
 
     target: Target
@@ -82,3 +83,4 @@ class Dependencies:
     awaited: tuple[AwaitedTarget, ...] = ()
     others: OtherRecords = field(default_factory=NoOtherRecords)
     promoters: Promoters = field(default_factory=Promoters)
+    adopting: tuple[str, ...] = ()

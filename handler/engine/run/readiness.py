@@ -20,6 +20,7 @@ from handler.config.settings import Target
 from handler.engine.run.other_records import OtherRecord
 from handler.model.health import HealthState
 from handler.model.result import Outcome
+from handler.plan.missing_settings import approving
 from handler.state.dependency_wait import Obstacle
 from handler.state.record import State, TargetHealth
 from handler.state.run_history import PRUNING
@@ -54,7 +55,7 @@ def at_rest(target: Target, record: OtherRecord) -> Obstacle | None:
         return Obstacle(name, f"it waits itself for {names}", f"anneal status {name}")
     if state.held:
         reason = _first_line("; ".join(state.held.reasons))
-        return Obstacle(name, f"its plan is held as {state.held.id}: {reason}", f"anneal approve {name} {state.held.id}")
+        return Obstacle(name, f"its plan is held as {state.held.id}: {reason}", approving(name, state.held.id, state.held.adopt))
     if state.status.phase in _FAILING:
         doing = "it fails" if state.status.phase != PRUNING else "what it has pruned isn't gone yet"
         return Obstacle(name, f"{doing}: {_first_line(state.status.message)}", f"anneal status {name}")

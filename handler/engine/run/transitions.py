@@ -198,10 +198,10 @@ def look_due(state: State, planned: Planned, now: float) -> float:
     return min(looks or ([now + _LATEST] if planned.given else [0.0]))  # `given`: kept for a sibling until it has noted it
 
 
-def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> State:
-    """Return the state of a plan that waits for a person; the same plan again changes nothing."""
+def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float, adopting: tuple[str, ...] = ()) -> State:
+    """Return the state of a plan that waits for a person; the same plan again changes nothing. `adopting`: see `Dependencies`."""
     since = state.held.since if state.held and state.held.id == hold.id else stamp(now)
-    waiting = HeldPlan(hold.id, hold.reasons, hold.changes, inputs.commit.sha, inputs.reads, inputs.settings, since)
+    waiting = HeldPlan(hold.id, hold.reasons, hold.changes, inputs.commit.sha, inputs.reads, inputs.settings, since, adopting)
     approval = state.approval if inputs.are_of(state.approval) else None
     return replace(state, held=waiting, approval=approval, deliveries=run_history.deliveries(state.deliveries, job.deliveries))
 

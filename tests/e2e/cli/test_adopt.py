@@ -161,6 +161,11 @@ def test_what_is_held_is_allowed_by_the_printed_command(shop: Shop, kubectl: Kub
     assert marked(live(shop, kubectl)) == set()
     (command,) = (line.partition(": ")[2] for line in held.splitlines() if line.startswith("allow exactly that: "))
     assert command.startswith(f"anneal adopt shop {' '.join(OWNERS)} --approve ")
+    shop.cli("apply", "shop", code=1)
+    assert command in shop.cli("status", "shop").stdout, "also once a plain run was refused"
+    assert command in shop.cli("approve", "shop", "-y", code=1).stderr
+    planned = shop.cli("adopt", "shop", *OWNERS, "--dry-run").stdout
+    assert f"allow exactly that: {command.partition(' --approve')[0]}, then {command}" in planned
     shop.cli(*command.split()[1:], "-y")
     assert marked(live(shop, kubectl)) == set(NAMES)
     assert not kubectl.has("configmap", "one", shop.namespace)

@@ -42,6 +42,7 @@ DENIED = 'Service/x/a: 403: services is forbidden: User "system:serviceaccount:s
 GRANTS = "anneal rbac shop --service-account s/anneal | kubectl apply -f -"
 HOLDS = "ConfigMap/x/a: is not gone yet; finalizers: y; kubectl get ConfigMap/a -n x -o yaml shows who must act"
 HELD = HeldPlan("58eb1fd1ec42", ("too many",), (("prune", "ConfigMap/shop/one", "uid"),), SHA, SHA, SHA, stamp(NOW))
+TAKEOVER, ADOPTS = replace(HELD, adopt=("flux", "helm")), "anneal adopt shop --from flux --from helm"
 
 
 def failed(who: str, next_try: str = "") -> RunStatus:
@@ -56,6 +57,12 @@ def failed(who: str, next_try: str = "") -> RunStatus:
         ({"suspend": Suspend("ada", "freeze")}, "anneal resume shop", "suspended"),
         ({"suspend": Suspend("ada", until=stamp(NOW - 1))}, "", "nothing to do"),
         ({"held": HELD}, "anneal approve shop 58eb1fd1ec42", "1 deletion waits for approval; to allow exactly it:"),
+        ({"held": TAKEOVER}, f"{ADOPTS} --approve 58eb1fd1ec42", "1 deletion waits for approval; to allow exactly it:"),
+        (
+            {"held": TAKEOVER, "approval": Approval(HELD.id, SHA, SHA, HELD.changes, "ada", LATER)},
+            f"{ADOPTS} --approve 58eb1fd1ec42",
+            "1 deletion waits for approval",
+        ),
         ({"held": HELD, "approval": Approval(HELD.id, SHA, SHA, HELD.changes, "ada", LATER)}, "anneal apply shop", "approved"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW))}, "anneal apply shop", "didn't finish"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": failed("author")}, "", "fix the commit"),

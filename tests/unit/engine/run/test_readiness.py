@@ -66,6 +66,11 @@ NOT_READY: dict[str, tuple[dict[str, Any], str, str]] = {
         "anneal status infra",
     ),
     "held": ({"state": replace(GOOD, held=HELD)}, "its plan is held as h1: 12 deletions; more", "anneal approve infra h1"),
+    "held takeover": (
+        {"state": replace(GOOD, held=replace(HELD, adopt=("flux",)))},
+        "its plan is held as h1: 12 deletions; more",
+        "anneal adopt infra --from flux --approve h1",
+    ),
     "failing": ({"state": failing("failed")}, "it fails: Deployment/infra/db: no room", "anneal status infra"),
     "deleting": ({"state": failing("pruning")}, "what it has pruned isn't gone yet: Deployment/infra/db: no room", "anneal status infra"),
     "under way": ({"state": replace(GOOD, attempt=ATTEMPT)}, f"a run of it isn't through, for {HEAD[:12]}", "anneal status infra"),

@@ -165,6 +165,11 @@ def test_a_held_plan_waits_since_it_was_first_held(waiting: HeldPlan | None, sin
     assert (found.deliveries, found.commit, found.attempt) == ((DELIVERY,), "d" * 40, None)
 
 
+def test_a_held_takeover_says_from_whom() -> None:
+    found = held(state(held=WAITING), Hold("h1", ("many",), KEYS), INPUTS, PUSH, LATER, ("flux",))
+    assert found.held == replace(WAITING, adopt=("flux",))
+
+
 def test_an_approval_is_of_exactly_what_is_held() -> None:
     assert approve(state(held=WAITING), "ada", NOW).approval == APPROVAL
     assert approve(state(), "ada", NOW) == state()

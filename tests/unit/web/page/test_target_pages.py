@@ -46,6 +46,14 @@ def test_a_way_back_is_offered_where_there_is_the_act(door: Door) -> None:
     assert "Roll back to" not in get(client, path).text, "it would end in 409"
 
 
+def test_a_takeover_that_waits_names_the_command_that_goes_on_with_it(door: Door) -> None:
+    assert door.state
+    assert door.state.held
+    door.state = replace(door.state, held=replace(door.state.held, adopt=("flux", "helm")))
+    page = get(door.browser("ADA"), "/ui/targets/shop-prod").text
+    assert f"<code>anneal adopt shop-prod --from flux --from helm --approve {door.state.held.id}</code>" in page
+
+
 def gap_with(monkeypatch: pytest.MonkeyPatch, *objects: dict[str, Any], **more: Any) -> None:
     monkeypatch.setitem(GAP, "objects", [GOING | each for each in objects])
     for name, value in more.items():
