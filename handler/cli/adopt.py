@@ -39,7 +39,9 @@ def adopt(session: Session, target: str | None, owners: tuple[str, ...], yes: bo
     if chosen.adopt == "never":
         raise click.UsageError(f"target {chosen.name} has `adopt: never`, and so nothing is taken over; remove that line first")
     if named and not (yes or dry_run or session.output.interactive):
-        raise click.UsageError(f"there is no terminal to ask on, so it needs -y: {session.output.complete(taking_over(chosen.name, named))} -y")
+        raise click.UsageError(
+            f"there is no terminal to ask on, so it needs -y: {session.output.complete(taking_over(chosen.name, named))} -y"
+        )
     session.output.way_out, session.again = _way_out(chosen), again()
     if named and yes and not dry_run:
         return _take(session, chosen, named, approve)

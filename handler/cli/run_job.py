@@ -30,6 +30,7 @@ from handler.model.numbers import many
 from handler.model.plan import Change, FieldChange, Plan
 from handler.model.result import Outcome, Result, summed
 from handler.plan.adoption import Adoptions
+from handler.state.record import RunOnce
 
 
 def run(session: Session, job: Job, doing: str) -> Result:
@@ -48,8 +49,9 @@ def run_as(session: Session, target: Target, job: Job, doing: str, adoptions: Ad
     session.sandbox.start()
     made = session.handler.dependencies(target.name)
     planner = replace(made.planner, target=target, verdicts={}, adoptions=adoptions)
-    adopting = tuple(owner for owner in target.adopts if owner not in made.target.adopts)
-    dependencies = replace(made, target=target, planner=planner, agrees=session.agrees, adopting=adopting)
+    adopt = tuple(owner for owner in target.adopts if owner not in made.target.adopts)
+    once = RunOnce(adopt, prune=target.prune.enabled and not made.target.prune.enabled)
+    dependencies = replace(made, target=target, planner=planner, agrees=session.agrees, once=once)
     with stoppable(session.output.note) as stop, _shown(session, doing):
         return _reported(session, job, _to_the_newest(session, partial(reconcile, dependencies), job, stop))
 

@@ -59,9 +59,10 @@ def taking_over(target: str, owners: Iterable[str], approve: str = "") -> str:
     return " ".join(["anneal adopt", target, *(f"--from {owner}" for owner in owners), *([f"--approve {approve}"] if approve else [])])
 
 
-def approving(target: str, held: str, adopt: Sequence[str] = ()) -> str:
-    """Return the command that allows what is held under an id. `adopt`: the owners from which it is taken over, where it is."""
-    return taking_over(target, adopt, held) if adopt else f"anneal approve {target} {held}"
+def approving(target: str, held: str, adopt: Sequence[str] = (), *, prune: bool = False) -> str:
+    """Return the command that allows what is held under an id. `adopt`, `prune`: of the run that was held, see `RunOnce`."""
+    plain = f"anneal prune {target} --approve {held}" if prune else f"anneal approve {target} {held}"
+    return taking_over(target, adopt, held) if adopt else plain
 
 
 def _once(target: str, owners: Values, *, alone: bool = True) -> str:

@@ -13,7 +13,21 @@ from handler.model.outside_inputs import KnownChart
 from handler.model.render import FILES, RecordedRender
 from handler.state.dependency_wait import DependencyWait
 from handler.state.former import RecordName
-from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Tool, Word, seconds_of
+from handler.state.record_format import (
+    ApiVersion,
+    ChangeKey,
+    Counts,
+    Line,
+    Message,
+    Path,
+    Segment,
+    Sha,
+    Time,
+    Token,
+    Tool,
+    Word,
+    seconds_of,
+)
 from handler.state.soak import Soak
 
 
@@ -181,11 +195,23 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldPlan:
-    """A plan that waits for a person: `changes` are its guarded (action, object, uid).
+class RunOnce:
+    """What one command does that the settings of its target don't say, so that it alone goes on with it.
 
-    `adopt`: the owners that `anneal adopt` named, which alone can go on with it.
+    `adopt`: the owners that `anneal adopt` takes over from; `prune`: it is `anneal prune`.
     """
+
+    adopt: tuple[Tool, ...] = ()
+    prune: bool = False
+
+
+AS_CONFIGURED = RunOnce()
+"""A run that does what its target's settings say."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPlan:
+    """A plan that waits for a person: `changes` are its guarded (action, object, uid). `once`: of the run that made it."""
 
     id: Line
     reasons: tuple[Message, ...]
@@ -194,7 +220,7 @@ class HeldPlan:
     reads: Sha
     settings: Sha
     since: Time
-    adopt: tuple[Tool, ...] = ()
+    once: RunOnce = AS_CONFIGURED
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from handler.model.run_event import Announce, unheard
 from handler.plan.gap import FieldGaps
 from handler.rollout.interfaces import ActionRow, Query, no_metrics
 from handler.state.lease import LeaseLock
-from handler.state.record import Pin, State
+from handler.state.record import AS_CONFIGURED, Pin, RunOnce, State
 from handler.state.store import StateStore
 
 
@@ -50,8 +50,8 @@ class Dependencies:
     answer. `announce`: takes the run's events, on any of its threads. `agrees`: asked of a plan before its first write; None: nothing is
     asked. `health`: the operator's expressions. `gaps`: takes what a dry run compares, field by field; None: it isn't asked for.
     `shows`: a person reads the plans of runs, too. `places`: of its records; None: there is but one. `awaited`: the targets that it depends
-    on; `others`: their records. `promoters`: the targets whose proven commits it follows. `adopting`: owners from which these runs take over
-    though the settings don't name them.
+    on; `others`: their records. `promoters`: the targets whose proven commits it follows. `once`: what these runs do that
+    the settings don't say.
     """
 
     target: Target
@@ -83,4 +83,4 @@ class Dependencies:
     awaited: tuple[AwaitedTarget, ...] = ()
     others: OtherRecords = field(default_factory=NoOtherRecords)
     promoters: Promoters = field(default_factory=Promoters)
-    adopting: tuple[str, ...] = ()
+    once: RunOnce = AS_CONFIGURED

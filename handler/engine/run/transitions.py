@@ -23,7 +23,20 @@ from handler.model.result import IN_SYNC, Outcome, Result, TargetStanding
 from handler.model.run_event import OpenWait, RunPhase
 from handler.plan.admission import NAMESPACE
 from handler.state import run_history
-from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Orphan, Pin, Progress, Run, RunStatus, State
+from handler.state.record import (
+    AS_CONFIGURED,
+    Approval,
+    Attempt,
+    HeldPlan,
+    NamedRequest,
+    Orphan,
+    Pin,
+    Progress,
+    Run,
+    RunOnce,
+    RunStatus,
+    State,
+)
 from handler.state.record_format import seconds_of, stamp
 from handler.state.summary import drifted
 
@@ -198,10 +211,10 @@ def look_due(state: State, planned: Planned, now: float) -> float:
     return min(looks or ([now + _LATEST] if planned.given else [0.0]))  # `given`: kept for a sibling until it has noted it
 
 
-def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float, adopting: tuple[str, ...] = ()) -> State:
-    """Return the state of a plan that waits for a person; the same plan again changes nothing. `adopting`: see `Dependencies`."""
+def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float, once: RunOnce = AS_CONFIGURED) -> State:
+    """Return the state of a plan that waits for a person; the same plan again changes nothing. `once`: see `Dependencies`."""
     since = state.held.since if state.held and state.held.id == hold.id else stamp(now)
-    waiting = HeldPlan(hold.id, hold.reasons, hold.changes, inputs.commit.sha, inputs.reads, inputs.settings, since, adopting)
+    waiting = HeldPlan(hold.id, hold.reasons, hold.changes, inputs.commit.sha, inputs.reads, inputs.settings, since, once)
     approval = state.approval if inputs.are_of(state.approval) else None
     return replace(state, held=waiting, approval=approval, deliveries=run_history.deliveries(state.deliveries, job.deliveries))
 

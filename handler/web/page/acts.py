@@ -100,7 +100,7 @@ def possible(facts: Json) -> tuple[Act, ...]:
     state, runs = facts["state"] or {}, not facts["suspended"]
     held = state.get("held")
     wanted = {
-        "approve": runs and bool(held) and not held["adopt"],
+        "approve": runs and held is not None and not held["command"],
         "resume": bool(facts["suspended"]) and not facts["suspendedByConfiguration"],
         "replay": runs,
         "unpin": runs and bool(state.get("pin")),

@@ -242,7 +242,7 @@ BROKEN = {
     "missing field": (changed("data", "pin.json", "{}"), "commit is missing"),
     "unknown field": (changed("data", "pin.json", json.dumps({"commit": sha(), "evil": 1})), "'evil' is unknown here"),
     "not a tool": (
-        changed("data", "held.json", json.dumps({**write_record(full().held), "adopt": ["flux; id"]})),
+        changed("data", "held.json", json.dumps({**write_record(full().held), "once": {"adopt": ["flux; id"]}})),
         "expected a tool, or the id of an ApplySet",
     ),
     "unknown key": (changed("data", "evil.json", "{}"), "`evil.json`: is unknown here"),

@@ -16,7 +16,7 @@ from handler.engine.run.other_records import OtherRecord
 from handler.engine.run.readiness import SeenDependency
 from handler.model.health import HealthState
 from handler.state.dependency_wait import DependencyWait, Obstacle
-from handler.state.record import Attempt, HeldPlan, Pin, RunStatus, State, Suspend, TargetHealth
+from handler.state.record import Attempt, HeldPlan, Pin, RunOnce, RunStatus, State, Suspend, TargetHealth
 from handler.state.record_format import seconds_of
 from handler.state.summary import Summary
 from tests.unit.state.samples import NOON, blank, sha
@@ -67,7 +67,7 @@ NOT_READY: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "held": ({"state": replace(GOOD, held=HELD)}, "its plan is held as h1: 12 deletions; more", "anneal approve infra h1"),
     "held takeover": (
-        {"state": replace(GOOD, held=replace(HELD, adopt=("flux",)))},
+        {"state": replace(GOOD, held=replace(HELD, once=RunOnce(("flux",))))},
         "its plan is held as h1: 12 deletions; more",
         "anneal adopt infra --from flux --approve h1",
     ),

@@ -22,6 +22,7 @@ from handler.state.record import (
     NamedRequest,
     Orphan,
     Progress,
+    RunOnce,
     RunStatus,
     TargetHealth,
     WaitingFor,
@@ -165,9 +166,9 @@ def test_a_held_plan_waits_since_it_was_first_held(waiting: HeldPlan | None, sin
     assert (found.deliveries, found.commit, found.attempt) == ((DELIVERY,), "d" * 40, None)
 
 
-def test_a_held_takeover_says_from_whom() -> None:
-    found = held(state(held=WAITING), Hold("h1", ("many",), KEYS), INPUTS, PUSH, LATER, ("flux",))
-    assert found.held == replace(WAITING, adopt=("flux",))
+def test_what_is_held_says_what_its_run_alone_does() -> None:
+    found = held(state(held=WAITING), Hold("h1", ("many",), KEYS), INPUTS, PUSH, LATER, RunOnce(("flux",)))
+    assert found.held == replace(WAITING, once=RunOnce(("flux",)))
 
 
 def test_an_approval_is_of_exactly_what_is_held() -> None:

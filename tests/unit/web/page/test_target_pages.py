@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handler.state.record import Suspend
+from handler.state.record import RunOnce, Suspend
 from tests.unit.state.samples import NOON, sha
 from tests.unit.web.page.page_door import GAP, GOING, LOGS, ORPHANS, RUN, Door, get
 from tests.unit.web.page.records import facts_of
@@ -49,9 +49,10 @@ def test_a_way_back_is_offered_where_there_is_the_act(door: Door) -> None:
 def test_a_takeover_that_waits_names_the_command_that_goes_on_with_it(door: Door) -> None:
     assert door.state
     assert door.state.held
-    door.state = replace(door.state, held=replace(door.state.held, adopt=("flux", "helm")))
+    held = replace(door.state.held, once=RunOnce(("flux", "helm")))
+    door.state = replace(door.state, held=held)
     page = get(door.browser("ADA"), "/ui/targets/shop-prod").text
-    assert f"<code>anneal adopt shop-prod --from flux --from helm --approve {door.state.held.id}</code>" in page
+    assert f"<code>anneal adopt shop-prod --from flux --from helm --approve {held.id}</code>" in page
 
 
 def gap_with(monkeypatch: pytest.MonkeyPatch, *objects: dict[str, Any], **more: Any) -> None:
