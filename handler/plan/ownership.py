@@ -123,8 +123,8 @@ TOOLS: Mapping[Tool, Marks] = {
         labels={"kapp.k14s.io/app": OwnershipMark("kapp app"), "kapp.k14s.io/association": None},
         annotations={"kapp.k14s.io/identity": None, "kapp.k14s.io/original": None, "kapp.k14s.io/original-diff*": None},
         managers=(Manager("kapp"), Manager("kapp-server-side-apply")),
-        stop="where kapp-controller deploys it first pause that: "
-        + _PATCH.format("apps.kappctrl.k14s.io APP", "APP_NAMESPACE", '{"spec":{"paused":true}}'),
+        stop="where kapp-controller deploys it first pause that, and let it delete nothing: "
+        + _PATCH.format("apps.kappctrl.k14s.io APP", "APP_NAMESPACE", '{"spec":{"paused":true,"noopDelete":true}}'),
     ),
     "kluctl": Marks(
         "kluctl",
