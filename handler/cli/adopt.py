@@ -34,7 +34,7 @@ _ROUNDS = 2  # a plan names all ids of ApplySets that it meets, so that the seco
 
 def adopt(session: Session, target: str | None, owners: tuple[str, ...], yes: bool, dry_run: bool, approve: str) -> int:
     """Take over what other tools have deployed of what git declares for TARGET, in one run that asks first."""
-    named = in_order(_owner(each) for each in owners)
+    named = in_order(_owner(each) for text in owners for each in text.split(","))
     chosen, yes = session.target(target), yes or bool(approve)  # an id is named only by who has seen what it allows
     if chosen.adopt == "never":
         raise click.UsageError(f"target {chosen.name} has `adopt: never`, and so nothing is taken over; remove that line first")
@@ -58,8 +58,10 @@ def adopt(session: Session, target: str | None, owners: tuple[str, ...], yes: bo
 def _owner(text: str) -> Owner:
     if text in TOOLS or not FORMS["applySet"].complaint(text):
         return cast(Owner, text)
-    near = difflib.get_close_matches(text, TOOLS, 1)
+    near = difflib.get_close_matches(text.lower(), TOOLS, 1)
     way_out = f"did you mean {near[0]}?" if near else f"known are {', '.join(TOOLS)}, and {FORMS['applySet'].expected}"
+    if text == "kubectl":
+        way_out = "every run takes over what kubectl has applied; of `kubectl apply --applyset` name the set's id, which adopt lists"
     raise click.UsageError(f"--from {text}: no such tool; {way_out}")
 
 

@@ -120,18 +120,6 @@ def test_what_isnt_named_is_refused_before_the_first_write(shop: Shop, kubectl: 
     assert live(shop, kubectl) == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--from", "fluxx", "-y"), "--from fluxx: no such tool; did you mean flux?"),
-        (("--from", "applyset-1", "-y"), "--from applyset-1: no such tool; known are flux, argocd"),
-        (("--from", "flux"), "there is no terminal to ask on, so it needs -y: anneal adopt shop --from flux -y"),
-    ],
-)
-def test_a_wrong_owner_or_no_terminal_is_a_mistake_of_usage(shop: Shop, arguments: tuple[str, ...], said: str) -> None:
-    assert said in shop.cli("adopt", "shop", *arguments, code=64).stderr
-
-
 def test_never_is_never_taken_over(shop: Shop, kubectl: Kubectl) -> None:
     plant(shop, kubectl)
     shop.configure("adopt: never")
