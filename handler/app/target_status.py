@@ -28,8 +28,9 @@ from handler.state import run_history
 from handler.state.configmap import state_name
 from handler.state.dependency_wait import DependencyWait
 from handler.state.heartbeat import Beat, Heartbeat
-from handler.state.record import AS_CONFIGURED, HeldPlan, Progress, Refusal, Run, State, WaitingFor
+from handler.state.record import HeldPlan, Progress, Refusal, Run, State, WaitingFor
 from handler.state.record_format import stamp
+from handler.state.run_once import AS_CONFIGURED
 from handler.state.store import StateStore
 from handler.state.summary import Summary
 

@@ -18,8 +18,9 @@ from handler.model.health import HealthState
 from handler.model.numbers import many
 from handler.model.plan import Action
 from handler.plan.admission import allows
-from handler.state.record import AS_CONFIGURED, Drift, Orphan, RunStatus, State, TargetHealth
+from handler.state.record import Drift, Orphan, RunStatus, State, TargetHealth
 from handler.state.run_history import PRUNING, ROLLING
+from handler.state.run_once import AS_CONFIGURED
 from handler.state.suspension import CONFIGURED, suspension
 
 _OVER_QUOTA = re.compile(r"\bexceeded quota: | has no room: ")

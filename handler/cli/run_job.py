@@ -30,7 +30,7 @@ from handler.model.numbers import many
 from handler.model.plan import Change, FieldChange, Plan
 from handler.model.result import Outcome, Result, summed
 from handler.plan.adoption import Adoptions
-from handler.state.record import RunOnce
+from handler.state.run_once import RunOnce
 
 
 def run(session: Session, job: Job, doing: str) -> Result:

@@ -13,21 +13,8 @@ from handler.model.outside_inputs import KnownChart
 from handler.model.render import FILES, RecordedRender
 from handler.state.dependency_wait import DependencyWait
 from handler.state.former import RecordName
-from handler.state.record_format import (
-    ApiVersion,
-    ChangeKey,
-    Counts,
-    Line,
-    Message,
-    Path,
-    Segment,
-    Sha,
-    Time,
-    Token,
-    Tool,
-    Word,
-    seconds_of,
-)
+from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
+from handler.state.run_once import AS_CONFIGURED, RunOnce
 from handler.state.soak import Soak
 
 
@@ -192,21 +179,6 @@ class Progress:
     outcome: Word = ""
     steps: tuple[StepRecord, ...] = ()
     id: Line = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RunOnce:
-    """What one command does that the settings of its target don't say, so that it alone goes on with it.
-
-    `adopt`: the owners that `anneal adopt` takes over from; `prune`: it is `anneal prune`.
-    """
-
-    adopt: tuple[Tool, ...] = ()
-    prune: bool = False
-
-
-AS_CONFIGURED = RunOnce()
-"""A run that does what its target's settings say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from handler.model.run_event import Announce, unheard
 from handler.plan.gap import FieldGaps
 from handler.rollout.interfaces import ActionRow, Query, no_metrics
 from handler.state.lease import LeaseLock
-from handler.state.record import AS_CONFIGURED, Pin, RunOnce, State
+from handler.state.record import Pin, State
+from handler.state.run_once import AS_CONFIGURED, RunOnce
 from handler.state.store import StateStore
 
 

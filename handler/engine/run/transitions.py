@@ -23,21 +23,9 @@ from handler.model.result import IN_SYNC, Outcome, Result, TargetStanding
 from handler.model.run_event import OpenWait, RunPhase
 from handler.plan.admission import NAMESPACE
 from handler.state import run_history
-from handler.state.record import (
-    AS_CONFIGURED,
-    Approval,
-    Attempt,
-    HeldPlan,
-    NamedRequest,
-    Orphan,
-    Pin,
-    Progress,
-    Run,
-    RunOnce,
-    RunStatus,
-    State,
-)
+from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Orphan, Pin, Progress, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
+from handler.state.run_once import AS_CONFIGURED, RunOnce
 from handler.state.summary import drifted
 
 StateChange = Callable[[State], State]

@@ -16,22 +16,9 @@ from handler.model.errors import ClusterUnavailable, Problem, TargetMoved
 from handler.model.names import Identity
 from handler.state.former import RecordName
 from handler.state.lease import Peek
-from handler.state.record import (
-    Approval,
-    Attempt,
-    Drift,
-    Fact,
-    HeldPlan,
-    Orphan,
-    Pin,
-    Refusal,
-    RunOnce,
-    RunStatus,
-    State,
-    Suspend,
-    TargetHealth,
-)
+from handler.state.record import Approval, Attempt, Drift, Fact, HeldPlan, Orphan, Pin, Refusal, RunStatus, State, Suspend, TargetHealth
 from handler.state.record_format import stamp
+from handler.state.run_once import RunOnce
 
 NOW = 1_800_000_000.0
 SHA = "a" * 40

@@ -14,20 +14,9 @@ from handler.model.names import GroupKind, Identity
 from handler.model.plan import Action, Change, Hold
 from handler.model.result import Outcome, Result
 from handler.state import run_history
-from handler.state.record import (
-    Approval,
-    Attempt,
-    Drift,
-    HeldPlan,
-    NamedRequest,
-    Orphan,
-    Progress,
-    RunOnce,
-    RunStatus,
-    TargetHealth,
-    WaitingFor,
-)
+from handler.state.record import Approval, Attempt, Drift, HeldPlan, NamedRequest, Orphan, Progress, RunStatus, TargetHealth, WaitingFor
 from handler.state.record_format import stamp
+from handler.state.run_once import RunOnce
 from tests.unit.engine.state_samples import (
     APPROVAL,
     COMMIT,

@@ -9,7 +9,8 @@ import pytest
 
 from handler.model.errors import BadPayload, ShownOtherwise
 from handler.model.event import Job
-from handler.state.record import HeldPlan, RunOnce, State, Suspend
+from handler.state.record import HeldPlan, State, Suspend
+from handler.state.run_once import RunOnce
 from handler.web.page.acts import ACTS, Confirmation, look, possible
 from tests.unit.state.samples import NOON, blank, full, sha
 from tests.unit.web.page.records import NAME, facts_of
