@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from handler.app.connections import Connections
-from handler.app.record_places import TargetRecords
+from handler.app.record_places import TargetRecords, former_places
 from handler.app.record_summaries import listed
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Target
@@ -21,7 +21,10 @@ from handler.engine.planner.siblings import Sibling
 from handler.model.errors import AnnealError
 from handler.model.names import applyset_id
 from handler.plan.handover import FoundRecord
+from handler.plan.inventory import TargetMarks
 from handler.state.configmap import state_name
+from handler.state.former import RecordName
+from handler.state.store import StoredState
 
 
 class OneRepository:
@@ -40,8 +43,8 @@ class OneRepository:
     def versions(self) -> Mapping[str, str]:
         """Return the resourceVersion of every target's record on this cluster, by target, in one request. Raises AnnealError."""
         found = self._states()
-        names = (other.name for other in self._alike() if state_name(other.name) in found)
-        return {name: str(found[state_name(name)]["resourceVersion"]) for name in names}
+        records = ((other, next((name for name in self._names(other) if name in found), "")) for other in self._alike())
+        return {other.name: str(found[name]["resourceVersion"]) for other, name in records if name}
 
     def knows(self, name: str) -> bool:
         """Whether a target of this name is configured."""
@@ -69,9 +72,23 @@ class OneRepository:
         return listed(self._ways.objects(self._target), self._ways.settings)
 
     def _sibling(self, other: Target, *, uncertain: bool) -> Sibling:
-        applyset = applyset_id(state_name(other.name), self._ways.settings.state_namespace)
-        preparer, store = partial(self._preparer, other, uncertain), partial(self._ways.store, other)
-        return Sibling(other, applyset, preparer, store, uncertain, other.revision.promoted != self._target.revision.promoted)
+        places = (RecordName(other.name, self._ways.settings.state_namespace), *former_places(self._ways.settings, other))
+        marks = [TargetMarks(each.name, applyset_id(state_name(each.name), each.namespace)) for each in places]
+        preparer, record = partial(self._preparer, other, uncertain), partial(self._record, other)
+        return Sibling(other, marks, preparer, record, uncertain, other.revision.promoted != self._target.revision.promoted)
+
+    def _names(self, other: Target) -> tuple[str, ...]:
+        """Return the ConfigMaps of a target's record in this state namespace, that which it takes over last."""
+        return tuple(state_name(name) for name in (other.name, other.renamed_from) if name)
+
+    def _record(self, other: Target) -> StoredState:
+        """Read a target's record, or until it has one that which it takes over."""
+        stored = self._ways.store(other).read()
+        if stored.state is not None:
+            return stored
+        records = TargetRecords(self._ways, other)
+        formers = (records.at(place).store.read() for place in records.configured)
+        return next((each for each in formers if each.state is not None and not each.state.fresh), stored)
 
     def _preparer(self, other: Target, uncertain: bool) -> Preparer:
         return self._prepare(other, self._ways.discovery(self._target) if uncertain else None)

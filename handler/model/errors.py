@@ -25,6 +25,10 @@ class Problem:
         way_out = f"; {self.fix}" if self.fix else ""
         return f"{where}{self.subject}: {self.message}{way_out}"
 
+    def subjects(self) -> tuple[str, ...]:
+        """Return all that it is about; `subject` names the first where several were put together."""
+        return (self.subject,)
+
     def bare(self) -> Problem:
         """Return it without what a kind of problem knows beside these texts."""
         return Problem(self.subject, self.message, self.place, self.fix)
@@ -35,12 +39,13 @@ class Basis:
     """What a mistake follows from, beside the target's settings: with all of it as it was, it would be made again.
 
     `reads`: (path, id), empty: unknown; `unserved`: (apiVersion, kind); `siblings`: targets whose records were read, with resourceVersion.
-    `renderer`: which one the tree chose.
+    `strangers`: targets that it names and that are no siblings; `renderer`: which one the tree chose.
     """
 
     reads: tuple[tuple[str, str], ...] = ()
     unserved: tuple[tuple[str, str], ...] = ()
     siblings: tuple[tuple[str, str], ...] = ()
+    strangers: tuple[str, ...] = ()
     renderer: str = ""
 
 

@@ -24,13 +24,18 @@ class MissingSetting(Problem):
     """A refusal that other settings of a target would lift; without settings the cluster lacks something.
 
     `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead; `owners`: what
-    `anneal adopt` would name to do once what `adopt` does in every run.
+    `anneal adopt` would name to do once what `adopt` does in every run; `joined`: the subjects of those that were put together.
     """
 
     target: str = ""
     settings: tuple[tuple[str, Values], ...] = ()
     more: tuple[str, ...] = ()
     owners: Values = ()
+    joined: tuple[str, ...] = ()
+
+    def subjects(self) -> tuple[str, ...]:
+        """Return all that it is about."""
+        return self.joined or (self.subject,)
 
 
 def lacking(
@@ -98,7 +103,7 @@ def _told(groups: Sequence[Sequence[MissingSetting]]) -> list[Problem]:
         return [*united]
     whole = _united(wanting)
     seen = f"{many(sum(len(group) for group in groups if group[0].settings), 'object')} need what it doesn't allow"
-    end = replace(whole, subject=f"target {whole.target}", message=seen, place="")
+    end = replace(whole, subject=f"target {whole.target}", message=seen, place="", joined=())
     return [*(replace(each, fix="", settings=()) if each.settings else each for each in united), end]
 
 
@@ -112,5 +117,6 @@ def _united(group: Sequence[MissingSetting]) -> MissingSetting:
     more = tuple(dict.fromkeys(line for each in group for line in each.more))
     owners = tuple(dict.fromkeys(owner for each in group for owner in each.owners))
     fix = "\n".join(filter(None, (block(first.target, settings), _once(first.target, owners, alone=len(settings) == 1), *more)))
-    subject = f"{first.subject} and {len(group) - 1} more"
-    return replace(first, subject=subject, fix=fix, settings=tuple(settings.items()), more=more, owners=owners)
+    subject, subjects = f"{first.subject} and {len(group) - 1} more", tuple(each.subject for each in group)
+    wanted = tuple(settings.items())
+    return replace(first, subject=subject, fix=fix, settings=wanted, more=more, owners=owners, joined=subjects)

@@ -19,11 +19,15 @@ Body = dict[str, Any]
 REPOSITORY = Repository("https://git.example.com/acme/fleet.git")
 SPACES = ("one", "two")
 """Where things live, and strangers."""
+OUTSIDE = SPACES[1]
+"""May leave a whitelist; in the other one is what a target declares always."""
 HOMES = ("anneal-system", "anneal-moved")
 """Where records may live."""
 PATHS = ("alpha", "beta", "gamma")
 FOLLOWER = "gamma"
 """Follows what `alpha` has proven; what it declares never moves, for it is no sibling of the others."""
+MOVERS = PATHS[:2]
+"""Between these things move."""
 SOAK = 60.0
 
 
@@ -117,6 +121,18 @@ class Fleet:
         yield from ((anchor(path), path, 1) for path in self.names)
         yield from ((thing, path, variant) for thing, (path, variant) in self.places.items())
 
+    def give(self, things: list[Thing], heir: str) -> None:
+        """Let another path declare things, where it may; what has no heir leaves git."""
+        for thing in things:
+            if heir and thing.namespace in self.spaces[heir]:
+                self.places[thing] = heir, self.places[thing][1]
+            else:
+                self.drop(thing)
+
+    def declared_by(self, path: str) -> list[Thing]:
+        """Return what a path declares beside its anchor."""
+        return [thing for thing, (place, _) in self.places.items() if place == path]
+
     # --- the operator
     def move(self) -> None:
         """Let records live in the other namespace."""
@@ -130,16 +146,21 @@ class Fleet:
 
     def retire(self, path: str, heir: str) -> None:
         """Take a target out of the configuration; what it declares goes to an heir, or out of git."""
-        held = [thing for thing, (place, _) in self.places.items() if place == path]
-        for thing in held:
-            if heir and thing.namespace in self.spaces[heir]:
-                self.places[thing] = heir, self.places[thing][1]
-            else:
-                self.drop(thing)
+        held = self.declared_by(path)
+        self.give(held, heir)
         self.gone.add(anchor(path))
         self.freed |= {*self.gone, *held} if heir else set()
         self.letting[self.names.pop(path)] = not heir
         self.former.pop(path, None)
+
+    def narrow(self, path: str, heir: str) -> None:
+        """Take the second namespace out of a target's whitelist; what it declares there goes to an heir, or out of git."""
+        self.give([thing for thing in self.declared_by(path) if thing.namespace == OUTSIDE], heir)
+        self.spaces[path] = tuple(space for space in SPACES if space != OUTSIDE)
+
+    def shares(self, path: str) -> bool:
+        """Whether another target may use the second namespace."""
+        return any(OUTSIDE in self.spaces[other] for other in self.names if other != path)
 
     def settings(self) -> Settings:
         """Return the configuration of this moment."""

@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from handler.model.event import Job
-from tests.model.fleet import FOLLOWER, MOVING, PATHS, THINGS, Thing
+from tests.model.fleet import MOVERS, MOVING, PATHS, SPACES, THINGS, Thing
 from tests.model.ownership import Ownership
 from tests.model.worker_process import KILL_AFTER, KILL_BEFORE, Order
 
 workers = st.integers(0, 1)
 paths = st.sampled_from(PATHS)
 things = st.sampled_from(THINGS)
+numbers = st.integers(0, 9)
 requests = st.integers(1, 40)
 kills = st.sampled_from([KILL_BEFORE, KILL_AFTER])
 spans = st.sampled_from([1.0, 16.0, 61.0, 301.0])
@@ -44,6 +45,16 @@ class Fleets(RuleBasedStateMachine):
         self.model.fleet.put(thing, path, variant)
         self.model.push()
 
+    @rule(which=numbers, path=st.sampled_from(MOVERS))
+    def move(self, which: int, path: str) -> None:
+        """Move what is declared to another path."""
+        fleet = self.model.fleet
+        moving = sorted(thing for thing, (place, _) in fleet.places.items() if place != path and thing in MOVING)
+        if moving:
+            thing = moving[which % len(moving)]
+            fleet.put(thing, path, fleet.places[thing][1])
+            self.model.push()
+
     @rule(thing=st.sampled_from(MOVING))
     def leave(self, thing: Thing) -> None:
         """Take a thing out of git, for good."""
@@ -66,13 +77,32 @@ class Fleets(RuleBasedStateMachine):
         if all(self.model.has_settled(path) for path in self.model.fleet.names):
             self.model.fleet.move()
 
-    @rule(path=paths, heir=paths, gives=st.booleans())
-    def retire(self, path: str, heir: str, gives: bool) -> None:
+    @rule(which=numbers, heir=st.sampled_from(MOVERS), gives=st.booleans())
+    def retire(self, which: int, heir: str, gives: bool) -> None:
         """Take a target out of the configuration; its things go to another, or out of git."""
         fleet = self.model.fleet
-        if {path, heir} <= fleet.names.keys() and heir not in (path, FOLLOWER) and self.model.has_settled(path):
-            fleet.retire(path, heir if gives else "")
+        settled = [path for path in fleet.names if self.model.has_settled(path) and path != heir]
+        if settled and heir in fleet.names:
+            fleet.retire(settled[which % len(settled)], heir if gives else "")
             self.model.push()
+
+    @rule(path=st.sampled_from(MOVERS), heir=st.sampled_from(MOVERS), gives=st.booleans())
+    def narrow(self, path: str, heir: str, gives: bool) -> None:
+        """Take a namespace out of a target's whitelist."""
+        fleet = self.model.fleet
+        if path in fleet.names and self.model.has_settled(path):
+            fleet.narrow(path, heir if gives and heir in fleet.names and heir != path else "")
+            self.model.push()
+
+    @rule(path=st.sampled_from(MOVERS))
+    def widen(self, path: str) -> None:
+        """Let a target use that namespace again."""
+        self.model.fleet.spaces[path] = SPACES
+
+    @rule(path=st.sampled_from(MOVERS), requests=st.integers(0, 40), how=kills)
+    def part(self, path: str, requests: int, how: Order) -> None:
+        """A person ends what a target has outside its whitelist; the command dies after so many requests."""
+        self.model.part(path, requests, how)
 
     @rule(worker=workers)
     def reload(self, worker: int) -> None:

@@ -7,11 +7,12 @@ by which a person retires a target.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from handler import __version__
 from handler.app.retiring import places_of, retire_of
+from handler.engine.retire import Retire
 from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.model.names import PART_OF, Identity, applyset_id
@@ -20,7 +21,7 @@ from handler.state.configmap import decode, state_name
 from handler.state.record import State
 from tests.fakes.apiserver.store import Body, Write
 from tests.model.conductor import MOST, Conductor
-from tests.model.fleet import HOMES, SPACES, STRANGERS, Fleet, Thing
+from tests.model.fleet import HOMES, MOVING, OUTSIDE, PATHS, SPACES, STRANGERS, Fleet, Thing
 from tests.model.taking_turns import Task, here
 from tests.model.targets import fits
 from tests.model.worker_process import Order, Process
@@ -44,7 +45,7 @@ class Ownership(Conductor):
         self.seed_order(0)
         for name in SPACES:
             self.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        for thing, marks in zip(STRANGERS, ({}, {"labels": {PART_OF: "applyset-of-another"}}), strict=True):
+        for thing, marks in zip(STRANGERS, ({}, {"labels": {PART_OF: applyset_id(state_name(PATHS[0]), HOMES[0])}}), strict=True):
             body = thing.body(1)
             body["metadata"] |= marks
             self.make(body)
@@ -91,11 +92,48 @@ class Ownership(Conductor):
     # --- people
     def let_go(self, name: str, requests: int = MOST, how: Order | None = None) -> None:
         """Retire a target by a command that dies after so many requests; without `how` it goes on to its end."""
-        self.names += 1
         home = next((each for each in HOMES if self.server.store.get(Identity("", "ConfigMap", each, state_name(name)))), self.fleet.home)
-        settings = replace(self.fleet.settings(), state_namespace=home)  # as its record's place is said by what meets its objects
+
+        listed = {identity for each in self._records() for identity in each.declared}
+        self.fleet.freed |= {thing for thing in self.fleet.gone if thing.identity in listed}  # a target is on that commit: shown, let go
+
+        def retires(person: Process) -> Iterator[Retire]:
+            for target in places_of(person.handler, name, given=False)[0]:
+                yield retire_of(person.handler, target, prune=self.fleet.letting[name])
+
+        self._command(retires, home, requests, how)  # as its record's place is said by what meets its objects
+
+    def part(self, path: str, requests: int = MOST, how: Order | None = None) -> None:
+        """End what a target has outside its whitelist: let go of it where another may declare it, which the command line asks for."""
+        if not self.is_outside(path):
+            return
+        keep = self.fleet.shares(path)
+        if keep:
+            self.fleet.freed |= {thing for thing in MOVING if thing.namespace == OUTSIDE}
+
+        def retires(person: Process) -> Iterator[Retire]:
+            target = person.settings.target(self.fleet.names[path])
+            assert target
+            yield retire_of(person.handler, target, prune=not keep, namespace=OUTSIDE)
+
+        self._command(retires, self.fleet.home, requests, how)
+
+    def is_outside(self, path: str) -> bool:
+        """Whether a settled target may not use the second namespace any more."""
+        return path in self.fleet.names and OUTSIDE not in self.fleet.spaces[path] and self.has_settled(path)
+
+    def _command(self, retires: Callable[[Process], Iterator[Retire]], home: str, requests: int, how: Order | None) -> None:
+        """Let a person carry out what a command returns."""
+        self.names += 1
+        settings = replace(self.fleet.settings(), state_namespace=home)
         person = Process(f"p{self.names}", server=self.server, host=self.host, settings=settings)
-        person.main = task = Task(person, lambda: self._retire(person, name))
+
+        def typed() -> None:
+            with contextlib.suppress(AnnealError):  # a run of it lives: the person tries again
+                for asked in retires(person):
+                    asked.carry_out(asked.look(), person.stop)
+
+        person.main = task = Task(person, typed)
         self.workers.append(person)
         for _ in range(requests):
             if task.ended or not self.step(person):
@@ -108,24 +146,22 @@ class Ownership(Conductor):
             self.workers.remove(person)
         self.check()
 
-    def _retire(self, person: Process, name: str) -> None:
-        found, _ = places_of(person.handler, name, given=False)
-        for target in found:
-            asked = retire_of(person.handler, target, prune=self.fleet.letting[name])
-            with contextlib.suppress(AnnealError):  # a run of it lives: the person tries again
-                asked.carry_out(asked.look(), person.stop)
-
     def check(self) -> None:
         """Ask the laws."""
         self.failed = bool(self.broken)
         assert not self.broken, "\n".join([*self.broken, *(line for process in self.workers for line in process.trace)])
 
     # --- records
-    def state(self, name: str) -> State | None:
+    def state(self, name: str, home: str = "") -> State | None:
         """Return the record of a target, where records live now."""
-        home = self.fleet.home
+        home = home or self.fleet.home
         found = self.server.store.get(Identity("", "ConfigMap", home, state_name(name)))
         return decode(found.body, home, name, TOOLING) if found else None
+
+    def _records(self) -> Iterator[State]:
+        """Yield what records of configured targets say, where they may be."""
+        names = {*self.fleet.names.values(), *self.fleet.last.values()} - self.fleet.letting.keys()
+        yield from filter(None, (self.state(name, home) for name in names for home in HOMES))
 
     def has_settled(self, path: str) -> bool:
         """Whether a target has recorded something under its present name, and takes nothing over any more."""
@@ -148,6 +184,8 @@ class Ownership(Conductor):
             for trigger in ("tick", "drift"):
                 self.run_all(trigger)
                 self.advance(20.0)
+            for path in self.fleet.names:
+                self.part(path)
 
     def run_all(self, trigger: str) -> None:
         """Let the first worker run every target, and the other one what it has to do."""

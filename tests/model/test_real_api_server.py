@@ -14,7 +14,10 @@ from hypothesis.stateful import run_state_machine_as_test
 from handler.cluster.connect import ClusterConnection, connect
 from handler.config.settings import Cluster
 from infra.controlplane import controlplane as controlplanes
+from tests.model.fleet import HOMES, SPACES
+from tests.model.fleet_rules import Fleets
 from tests.model.model import Model
+from tests.model.ownership import Ownership
 from tests.model.real_api_server import RealServer
 from tests.model.simulated_time import simulated
 from tests.model.state_machine import Deployments
@@ -32,6 +35,13 @@ class OnAControlPlane(Deployments):
         return Model(RealServer(self.connection), slots=SETTLED)
 
 
+class FleetsOnAControlPlane(Fleets):
+    connection: ClassVar[ClusterConnection]
+
+    def begun(self) -> Ownership:
+        return Ownership(RealServer(self.connection, (*SPACES, *HOMES)))
+
+
 @pytest.fixture
 def connection(spare_directory: Path) -> Iterator[ClusterConnection]:
     """The way to a control plane of the test's own: its namespaces have plain names."""
@@ -40,13 +50,10 @@ def connection(spare_directory: Path) -> Iterator[ClusterConnection]:
     controlplanes.down(spare_directory)
 
 
-@pytest.mark.slow
-@pytest.mark.cluster
-@pytest.mark.timeout(0 if EXAMPLES else 300)
-def test_the_laws_hold_on_a_real_cluster(connection: ClusterConnection) -> None:
-    OnAControlPlane.connection = connection
-    profile = settings(
-        max_examples=EXAMPLES or 12,
+def short(examples: int) -> settings:
+    """Return the profile of a search for which each request is a real one."""
+    return settings(
+        max_examples=EXAMPLES or examples,
         stateful_step_count=20,
         deadline=None,
         derandomize=not EXAMPLES,
@@ -54,5 +61,13 @@ def test_the_laws_hold_on_a_real_cluster(connection: ClusterConnection) -> None:
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+@pytest.mark.timeout(0 if EXAMPLES else 300)
+def test_the_laws_hold_on_a_real_cluster(connection: ClusterConnection) -> None:
+    OnAControlPlane.connection = FleetsOnAControlPlane.connection = connection
     with simulated():
-        run_state_machine_as_test(OnAControlPlane, settings=profile)
+        run_state_machine_as_test(OnAControlPlane, settings=short(12))
+        run_state_machine_as_test(FleetsOnAControlPlane, settings=short(12))

@@ -31,12 +31,12 @@ from handler.plan.handover import (
     refused_to_namesake,
     refused_to_strangers,
 )
-from handler.plan.inventory import marked_target
+from handler.plan.inventory import TargetMarks, marked_target
 from handler.plan.judge import adoptable_once
 from handler.plan.missing_settings import adopting
 from handler.plan.ownership import in_order, set_of
 from handler.state.record import Ran, State
-from handler.state.store import StateStore, StoredState
+from handler.state.store import StoredState
 from handler.state.suspension import CONFIGURED, suspension
 
 
@@ -44,15 +44,16 @@ from handler.state.suspension import CONFIGURED, suspension
 class Sibling:
     """Another target that may own what this one declares.
 
-    `preparer`: its own, whose cache stays as it is; `store`: its record. To ask for them may raise AnnealError. `uncertain`: its cluster
-    can't be asked which one it is, and its record isn't here; what git declares for it is all that is known. `apart`: it follows others
-    than this target, or none, and so is on other commits: what counts is what it has or is being brought to.
+    `marks`: what its members carry, those from before a rename or a move of its record, too; `preparer`: its own, whose cache stays as it
+    is; `record`: reads its record, or until it has one that which it takes over. Both may raise AnnealError. `uncertain`: its cluster can't
+    be asked which one it is, and its record isn't here; what git declares for it is all that is known. `apart`: it follows others than this
+    target, or none, and so is on other commits: what counts is what it has or is being brought to.
     """
 
     target: Target
-    applyset: str
+    marks: Collection[TargetMarks]
     preparer: Callable[[], Preparer]
-    store: Callable[[], StateStore]
+    record: Callable[[], StoredState]
     uncertain: bool = False
     apart: bool = False
 
@@ -120,6 +121,7 @@ class SiblingQuestions:
     _records: dict[str, StoredState] = field(default_factory=dict)
     _looks: dict[str, _Look] = field(default_factory=dict)
     _parents: dict[str, FoundRecord | None] = field(default_factory=dict)
+    _strangers: set[str] = field(default_factory=set)
     _late: bool = False
     _reads: int = 0
     _versions: Mapping[str, str] | None = None
@@ -130,6 +132,12 @@ class SiblingQuestions:
         """The siblings whose records this plan has read, each with the resourceVersion that was read."""
         with self._lock:
             return tuple((name, stored.resource_version) for name, stored in sorted(self._records.items()))
+
+    @property
+    def strangers(self) -> tuple[str, ...]:
+        """The targets to which this plan has left objects because they are no siblings: they may become some."""
+        with self._lock:
+            return tuple(sorted(self._strangers))
 
     # --- the giver
     def claims(self, identities: Collection[Identity]) -> dict[Identity, tuple[str, str]]:
@@ -174,7 +182,7 @@ class SiblingQuestions:
         if not name or labelled in (None, applyset):
             return ""
         with self._lock:
-            owner = next((each for each in self._all() if (each.target.name, each.applyset) == (name, labelled)), None)
+            owner = next((each for each in self._all() if TargetMarks(name, labelled) in each.marks), None)
             if owner is None:
                 return "" if kept or labelled in self.target.adopts else self._refused(item, live, name)
             if owner.uncertain:
@@ -186,11 +194,12 @@ class SiblingQuestions:
         if isinstance(found.failure, TransientError):
             raise found.failure
         left = left_off_head(item, live, found, self.revision) if self.revision != self.head else None
-        return left or refused(item, found) or name
+        return left or refused(item, found) or owner.target.name
 
     def _refused(self, item: Desired, live: Mapping[str, Any], name: str) -> Problem:
         """Refuse what belongs to a target that is no sibling; `adopt` may name its ApplySet instead."""
         taker, found = self.target, set_of(live)
+        self._strangers |= {name} - {taker.name}
         known = name != taker.name and self.siblings.knows(name)
         record = self._parent(found) if found and not known else None
         is_own = record is not None and record.ours and name == taker.name
@@ -246,7 +255,7 @@ class SiblingQuestions:
     def _record(self, sibling: Sibling) -> StoredState:
         name = sibling.target.name
         if name not in self._records:
-            self._records[name] = StoredState(None) if sibling.uncertain else sibling.store().read()
+            self._records[name] = StoredState(None) if sibling.uncertain else sibling.record()
         return self._records[name]
 
     def _all(self) -> Sequence[Sibling]:
@@ -298,7 +307,7 @@ class SiblingQuestions:
             return True
         if versions.get(name, "") == look.version:
             return False
-        stored = sibling.store().read()
+        stored = sibling.record()
         standing = self._standing(sibling, stored.state, look.preparer)
         if standing != look.standing or _commits(stored.state) - _commits(look.state) - {standing.commit}:
             return True

@@ -36,7 +36,8 @@ def plan(run: RunContext, inputs: Inputs) -> Planned:
         planned = run.deps.planner.plan(ask)
     except AnnealError as error:
         run.mask = live_mask(run.mask, ask.secrets or {}, ask.desired)
-        error.basis = Basis(inputs.prepared.reads.paths, siblings=ask.handover.seen if ask.handover else ())
+        asked = ask.handover or SiblingQuestions(run.deps.target)
+        error.basis = Basis(inputs.prepared.reads.paths, siblings=asked.seen, strangers=asked.strangers)
         raise
     anew = planned.decision.comparison.anew
     if anew:

@@ -94,9 +94,10 @@ class RefusalFacts:
         """Return what a refusal names, as it is now. `desired`: by the subject of problems; `basis`: what else it follows from."""
         collected = _Collected({}, {}, bool(basis.siblings))
         for problem in problems:
-            self._collect(collected, problem, desired.get(problem.subject))
+            for subject in problem.subjects():
+                self._collect(collected, problem, desired.get(subject))
         known = [*collected.absent, *(Fact(kind=kind, api_version=version) for version, kind in basis.unserved)]
-        known += [Fact(name=name, seen=version) for name, version in basis.siblings]
+        known += [Fact(name=name, seen=version) for name, version in (*basis.siblings, *((name, "") for name in basis.strangers))]
         looked = self._looked([*collected.there][: max(MOST - len(known), 0)])
         facts = (*known[:MOST], *(fact for fact in looked if fact))
         return RefusalBasis(facts, collected.open or len(facts) < len(known) + len(collected.there))

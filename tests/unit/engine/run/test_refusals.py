@@ -13,6 +13,7 @@ from handler.model.errors import Basis, Problem
 from handler.model.manifest import Manifest
 from handler.model.names import Resource
 from handler.plan.admission import Desired
+from handler.plan.missing_settings import joined, lacking
 from handler.state.record import Fact
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.engine import cluster, engine
@@ -77,6 +78,14 @@ def test_the_facts_that_one_refusal_names(facts: RefusalFacts, said: str, found:
     assert named(facts, said) == (found, is_open)
 
 
+def test_each_object_of_refusals_that_were_put_together_is_named(facts: RefusalFacts) -> None:
+    foreign = [Problem(f"ConfigMap/shop/{name}", "belongs to Flux Kustomization flux-system/shop") for name in "ab"]
+    problems = joined(lacking(problem, "shop", {"adopt": ["flux"]}) for problem in foreign)
+    assert len(problems) == 1
+    found = facts.named(problems, {f"ConfigMap/shop/{name}": item(name) for name in "ab"}, Basis())
+    assert [str(fact) for fact in found.facts] == ["ConfigMap/shop/a", "ConfigMap/shop/b"]
+
+
 def test_facts_of_several_refusals_are_named_once_up_to_a_limit(facts: RefusalFacts) -> None:
     text = 'namespaces "web" not found'
     assert named(facts, text, text) == ([("Namespace/web", False)], False)
@@ -88,6 +97,9 @@ def test_facts_of_several_refusals_are_named_once_up_to_a_limit(facts: RefusalFa
 def test_facts_of_an_unserved_kind_and_of_a_siblings_record(facts: RefusalFacts) -> None:
     assert named(facts, basis=Basis(unserved=(("tea.example.com/v1", "Offer"),))) == ([("tea.example.com/v1 Offer", False)], False)
     assert named(facts, "is another's", basis=Basis(siblings=(("back", "7"),)))[1], "its configuration decides, too"
+    assert named(facts, basis=Basis(strangers=("shop-old",))) == ([("target shop-old", False)], False), "it may become a sibling"
+    assert facts.changed([Fact("shop-old")]) is None
+    assert facts.changed([Fact("back")]) == Fact("back")
     assert facts.changed([Fact("back", seen="7")]) is None
     assert facts.changed([Fact("back", seen="6")]) == Fact("back", seen="6")
     assert facts.changed([Fact("gone", seen="6")]) == Fact("gone", seen="6")
