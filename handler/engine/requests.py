@@ -15,8 +15,10 @@ from handler.engine.run.errors import RequestRefused
 from handler.model.errors import AnnealError, Busy, LeaseLost, Stopping
 from handler.model.event import NAMED, Job
 from handler.model.result import Outcome, Result
+from handler.plan.missing_settings import taking_over
 from handler.state import run_history
 from handler.state.record import State
+from handler.state.run_once import AS_CONFIGURED
 
 
 def ask(run: RunContext) -> None:
@@ -45,14 +47,18 @@ def ask(run: RunContext) -> None:
 
 
 def busy(run: RunContext, error: Busy) -> Busy:
-    """Return the error of a run that finds the Lease held. The holder does what it reads in the record; a promotion isn't written there."""
-    if not run.job.promote:
+    """Return the error of a run that finds the Lease held; its holder does only what it reads in the record, by the target's settings."""
+    name, commit, once = run.job.target, run.revision.commit or run.job.commit, run.deps.once
+    if run.job.promote:
+        left, fix = "nothing was promoted", f"anneal promote {name}"
+        if commit:
+            fix = f"{fix} --commit {commit}; at once, pinned to it: anneal apply {name} --commit {commit} --force"
+    elif once != AS_CONFIGURED:
+        left, fix = "this isn't left for it", taking_over(name, once.adopt) if once.adopt else f"anneal prune {name}"
+    else:
         return error
-    name, commit = run.job.target, run.revision.commit or run.job.commit
-    fix = f"once that is done: anneal promote {name}"
-    if commit:
-        fix = f"{fix} --commit {commit}; at once, pinned to it: anneal apply {name} --commit {commit} --force"
-    return Busy(*(replace(each, message=each.message.partition(";")[0] + "; nothing was promoted", fix=fix) for each in error.problems))
+    said = [f"{each.message.partition(';')[0]}; {left}" for each in error.problems]
+    return Busy(*(replace(each, message=text, fix=f"once that is done: {fix}") for each, text in zip(error.problems, said, strict=True)))
 
 
 _ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}
