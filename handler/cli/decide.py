@@ -16,7 +16,6 @@ from handler.cli.run_job import follow, retry, run
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
 from handler.engine.run.errors import RequestRefused
-from handler.engine.run.readiness import allowing
 from handler.engine.run.transitions import deployed
 from handler.model.errors import AnnealError, Problem, StateInvalid
 from handler.model.event import Job
@@ -35,9 +34,6 @@ def approve(session: Session, target: str | None, held_id: str | None, yes: bool
     if held_id not in (None, held.id):
         seen = f"can't approve {held_id}; held now: {held.id}"
         raise RequestRefused.of(f"target {chosen.name}", seen, fix=f"anneal status {chosen.name} shows what that is")
-    if set(held.once.adopt) - set(chosen.adopts) or held.once.prune > chosen.prune.enabled:
-        seen = f"{held.id} is of a command that does what the settings don't say, so another can't go on with it"
-        raise RequestRefused.of(f"target {chosen.name}", seen, fix=allowing(chosen.name, held))
     if held_id is None and not _agreed(session, chosen, held, yes):
         session.output.line("nothing was approved", "warn")
         return reports.FAILED

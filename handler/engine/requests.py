@@ -9,23 +9,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handler.config.settings import Target
 from handler.engine.run import revision, transitions
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import RequestRefused
+from handler.engine.run.readiness import allowing
 from handler.model.errors import AnnealError, Busy, LeaseLost, Stopping
 from handler.model.event import NAMED, Job
 from handler.model.result import Outcome, Result
 from handler.plan.missing_settings import taking_over
 from handler.state import run_history
 from handler.state.record import State
-from handler.state.run_once import AS_CONFIGURED
+from handler.state.run_once import AS_CONFIGURED, RunOnce
 
 
 def ask(run: RunContext) -> None:
     """Write what a person asked into the state, for us or for the Lease's holder.
 
     Force stands there from now on: the next attempt honours it, once. It stays ours where it vouches for a commit. Raises RequestRefused:
-    nothing such is held, or the commit never ran; RefNotFound: the host doesn't have a forced commit.
+    nothing such is held, another command must go on with it, or the commit never ran; RefNotFound: the host doesn't have a forced commit.
     """
     if run.job.promote:  # it is done by the run that was asked for it, or not at all
         return
@@ -34,6 +36,9 @@ def ask(run: RunContext) -> None:
         seen = f"held now: {held.id}" if held else "nothing is held"
         fix = f"anneal status {run.job.target}"
         raise RequestRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=fix)
+    if held and held.id == run.job.approve and not _may_go_on(run.deps.target, held.once):
+        seen = f"{held.id} is of a command that does what the settings don't say, so another can't go on with it"
+        raise RequestRefused.of(f"target {run.job.target}", seen, fix=allowing(run.job.target, held))
     if run.job.commit and not run.revision.commit:
         revision.choose(run)
     if run.job.commit and revision.never_ran(run):
@@ -44,6 +49,11 @@ def ask(run: RunContext) -> None:
     run.stored = run.deps.store.update(lambda state: transitions.asked(state, run.job, pin, run.deps.clock(), corrects=corrects), initial)
     if run.job.force and not run.job.commit:
         run.job, run.forced = replace(run.job, force=False), True
+
+
+def _may_go_on(target: Target, once: RunOnce) -> bool:
+    """Whether a run by these settings does all that a command did beyond the configured ones."""
+    return set(once.adopt) <= set(target.adopts) and once.prune <= target.prune.enabled
 
 
 def busy(run: RunContext, error: Busy) -> Busy:
