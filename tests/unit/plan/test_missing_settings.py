@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handler.model.errors import Problem
-from handler.plan.missing_settings import UNOWNED, MissingSetting, adopting, joined, lacking
+from handler.plan.missing_settings import UNOWNED, MissingSetting, adopting, approving, joined, lacking
 
 
 def of(name: str, message: str, *more: str, target: str = "shop", **settings: tuple[str, ...]) -> MissingSetting:
@@ -73,3 +73,9 @@ def test_the_command_stands_beside_settings_that_it_does_not_stand_for() -> None
         "target shop: 2 objects need what it doesn't allow; add to target shop:\n  adopt: [helm]\n"
         "  recreate: {kinds: [Job.batch]}\nor once, in the place of adopt: anneal adopt shop --from helm"
     )
+
+
+def test_what_is_held_is_allowed_by_the_command_that_does_it() -> None:
+    assert approving("shop", "h1") == "anneal approve shop h1"
+    assert approving("shop", "h1", prune=True) == "anneal prune shop --approve h1"
+    assert approving("shop", "h1", ("flux", "helm")) == "anneal adopt shop --from flux --from helm --approve h1"
