@@ -77,8 +77,8 @@ class Fleet:
     """`names`: of the targets, by path; `former`: their `renamedFrom`, while the line stands. `home`: of records; `homes`: where they were.
 
     `spaces`: the whitelists, by path. `places`: which path declares a thing, in which variant. `gone`: what left git for good;
-    `freed`: what a retired target may have let go of, the heir's too as long as no run of the heir has taken it. `letting`: retired
-    names whose objects go (True) or are let go. `last`: what each target was called before.
+    `freed`: what a person may have let go of. `letting`: retired names whose objects go (True) or are let go. `last`: what each target
+    was called before.
     """
 
     names: dict[str, str] = field(default_factory=lambda: {path: path for path in PATHS})
@@ -146,10 +146,8 @@ class Fleet:
 
     def retire(self, path: str, heir: str) -> None:
         """Take a target out of the configuration; what it declares goes to an heir, or out of git."""
-        held = self.declared_by(path)
-        self.give(held, heir)
+        self.give(self.declared_by(path), heir)
         self.gone.add(anchor(path))
-        self.freed |= {*self.gone, *held} if heir else set()
         self.letting[self.names.pop(path)] = not heir
         self.former.pop(path, None)
 

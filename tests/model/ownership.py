@@ -15,13 +15,13 @@ from handler.app.retiring import places_of, retire_of
 from handler.engine.retire import Retire
 from handler.model.errors import AnnealError
 from handler.model.event import Job
-from handler.model.names import PART_OF, Identity, applyset_id
+from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
 from handler.plan.inventory import Membership, TargetMarks, is_member
 from handler.state.configmap import decode, state_name
 from handler.state.record import State
 from tests.fakes.apiserver.store import Body, Write
 from tests.model.conductor import MOST, Conductor
-from tests.model.fleet import HOMES, MOVING, OUTSIDE, PATHS, SPACES, STRANGERS, Fleet, Thing
+from tests.model.fleet import HOMES, OUTSIDE, PATHS, SPACES, STRANGERS, THINGS, Fleet, Thing, anchor
 from tests.model.taking_turns import Task, here
 from tests.model.targets import fits
 from tests.model.worker_process import Order, Process
@@ -94,8 +94,8 @@ class Ownership(Conductor):
         """Retire a target by a command that dies after so many requests; without `how` it goes on to its end."""
         home = next((each for each in HOMES if self.server.store.get(Identity("", "ConfigMap", each, state_name(name)))), self.fleet.home)
 
-        listed = {identity for each in self._records() for identity in each.declared}
-        self.fleet.freed |= {thing for thing in self.fleet.gone if thing.identity in listed}  # a target is on that commit: shown, let go
+        listed = {identity for each in self._records() for identity in each.declared}  # by the commits that targets are on: let go
+        self.fleet.freed |= {each for each in self._of(name) if not self.fleet.letting[name] or each.identity in listed}
 
         def retires(person: Process) -> Iterator[Retire]:
             for target in places_of(person.handler, name, given=False)[0]:
@@ -109,7 +109,7 @@ class Ownership(Conductor):
             return
         keep = self.fleet.shares(path)
         if keep:
-            self.fleet.freed |= {thing for thing in MOVING if thing.namespace == OUTSIDE}
+            self.fleet.freed |= {thing for thing in self._of(self.fleet.names[path]) if thing.namespace == OUTSIDE}
 
         def retires(person: Process) -> Iterator[Retire]:
             target = person.settings.target(self.fleet.names[path])
@@ -117,6 +117,13 @@ class Ownership(Conductor):
             yield retire_of(person.handler, target, prune=not keep, namespace=OUTSIDE)
 
         self._command(retires, self.fleet.home, requests, how)
+
+    def _of(self, name: str) -> set[Thing]:
+        """Return what carries a target's name."""
+        things = (*THINGS, *map(anchor, PATHS))
+        lives = {thing: self.server.store.get(thing.identity) for thing in things}
+        marked = {thing: (live.body["metadata"].get("annotations") or {}).get(IDENTITY) for thing, live in lives.items() if live}
+        return {thing for thing, mark in marked.items() if mark == thing.identity.mark(name)}
 
     def is_outside(self, path: str) -> bool:
         """Whether a settled target may not use the second namespace any more."""
