@@ -61,7 +61,7 @@ def _owner(text: str) -> Owner:
     near = difflib.get_close_matches(text.lower(), TOOLS, 1)
     way_out = f"did you mean {near[0]}?" if near else f"known are {', '.join(TOOLS)}, and {FORMS['applySet'].expected}"
     if text == "kubectl":
-        way_out = "every run takes over what kubectl has applied; of `kubectl apply --applyset` name the set's id, which adopt lists"
+        way_out = "every run takes over what it has applied; what an ApplySet has needs the set's id, which adopt lists"
     raise click.UsageError(f"--from {text}: no such tool; {way_out}")
 
 

@@ -26,7 +26,7 @@ UNASKED = "there is no terminal to ask on, so it needs -y: anneal"
         (["argo"], "did you mean argocd?"),
         (["Argo CD"], "did you mean argocd?"),
         (["HELM"], "did you mean helm?"),
-        (["kubectl"], "--from kubectl: no such tool; every run takes over what kubectl has applied"),
+        (["kubectl"], "--from kubectl: no such tool; every run takes over what it has applied"),
         (["applyset-1"], "--from applyset-1: no such tool; known are flux, argocd"),
         (["helm", "flux", "helm"], f"{UNASKED} -c {{config}} adopt shop --from flux --from helm -y"),
         ([f"{SET},flux"], f"{UNASKED} -c {{config}} adopt shop --from flux --from {SET} -y"),
