@@ -41,6 +41,7 @@ def promoters_of(ways: Connections, target: Target) -> Promoters:
         lambda since: source.head(target.revision, since).commit,
         ways.ancestry(target).reaches,
         lambda sha: source.fetch(sha, target.path),
+        promoted.is_elsewhere,
     )
 
 
@@ -49,16 +50,23 @@ def promotion_of(ways: Connections, records: SummarisedRecords, target: Target, 
 
     `known`: its own record. Raises AnnealError: its git host doesn't answer.
     """
-    promoters, promoted = promoters_of(ways, target), target.revision.promoted
-    here = promoted is not None and not promoted.is_elsewhere
-    return (replace(promoters, records=records) if here else promoters).choose(known, records.now)
+    return _seen_by(ways, records, target).choose(known, records.now)
+
+
+def _seen_by(ways: Connections, records: SummarisedRecords, target: Target) -> Promoters:
+    promoters = promoters_of(ways, target)
+    return promoters if promoters.elsewhere else replace(promoters, records=records)
 
 
 class AwaitedLooks:
-    """What the next commits of targets that follow others wait for; a look serves all that ask within a few seconds. Thread-safe."""
+    """What the next commits of targets that follow others wait for; a look serves all that ask within a few seconds. Thread-safe.
 
-    def __init__(self, ways: Connections) -> None:
+    `asks_git`: whether the git host is asked, too, else records alone: the process may not sign in there.
+    """
+
+    def __init__(self, ways: Connections, *, asks_git: bool = True) -> None:
         self._ways = ways
+        self._asks_git = asks_git
         self._seen: dict[tuple[str, str], tuple[float, Sequence[Awaited]]] = {}
 
     def __call__(self, target: Target, known: State | None) -> Sequence[Awaited]:
@@ -72,11 +80,12 @@ class AwaitedLooks:
         return looked
 
     def _looked(self, target: Target, known: State | None) -> Sequence[Awaited]:
-        records = SummarisedRecords(self._ways.settings, self._ways)
+        records, known = SummarisedRecords(self._ways.settings, self._ways), known or State(target.name, "", "")
         try:
-            return promotion_of(self._ways, records, target, known or State(target.name, "", "")).awaited
+            promoters = _seen_by(self._ways, records, target)
+            return promoters.choose(known, records.now).awaited if self._asks_git else promoters.claimed(known, records.now)
         except AnnealError as error:
-            return (Awaited("", str(error)),)
+            return (Awaited("", str(error), f"anneal check {target.name}"),)
 
 
 def _records(ways: Connections, target: Target, promoted: Promoted) -> OtherRecords:

@@ -35,14 +35,13 @@ class Subscriber(Protocol):
 
 FEEDBACK: Mapping[str, str] = {
     "cli": "handler.feedback.cli:RunLines",
-    "dependants": "handler.app.dependants:Dependants",
     "door": "handler.feedback.prometheus:DoorMetrics",
     "emf": "handler.feedback.emf:EmfLines",
-    "followers": "handler.app.followers:Followers",
     "live": "handler.feedback.live_runs:LiveRuns",
     "locutus": "handler.feedback.locutus:LocutusMetrics",
     "log": "handler.feedback.log:EventLog",
     "prometheus": "handler.feedback.prometheus:RunMetrics",
+    "wakes": "handler.app.wakes:Wakes",
 }
 
 

@@ -38,14 +38,17 @@ class _Seen:
 
 
 class SummarisedRecords:
-    """What one look at clusters shows of targets' records. Safe to share between threads."""
+    """What one look at clusters shows of targets' records. Safe to share between threads.
+
+    `listed`: what LISTs of clusters have shown, each with the cluster's uid: they aren't asked for again; None: one can't be listed.
+    """
 
     def __init__(self, settings: Settings, ways: Connections) -> None:
         self._settings = settings
         self._targets = {each.name: each for each in settings.targets}
         self._ways = ways
         self._seen: dict[Hashable, _Seen | AnnealError] = {}
-        self._listed: dict[Hashable, tuple[Metadata, str]] = {}
+        self.listed: dict[Hashable, tuple[Metadata, str] | None] = {}
         self._lock = threading.Lock()
         self._turns: dict[Hashable, threading.Lock] = defaultdict(threading.Lock)
 
@@ -53,11 +56,6 @@ class SummarisedRecords:
     def now(self) -> float:
         """The time by the clock of records, in seconds since the epoch."""
         return self._ways.now()
-
-    def note(self, target: Target, states: Metadata, uid: str) -> None:
-        """Take what a LIST of a target's cluster has shown, and the cluster's uid: it isn't asked for again."""
-        with self._lock:
-            self._listed[target.cluster] = states, uid
 
     def read(self, target: str) -> OtherRecord:
         """Return a target's record, its newest soaks without their reads. Raises AnnealError: it can't be seen, or shows nothing."""
@@ -70,7 +68,10 @@ class SummarisedRecords:
             return OtherRecord(target)
         settings = self._settings
         summary = summary_shortcuts.own_summary(metadata, settings.state_namespace, target, TOOLING)
-        if summary is None or summary.home != home_of(configured.repository.url, settings.installation, seen.uid):
+        homes = {
+            home_of(url, settings.installation, seen.uid) for url in (configured.repository.url, "")
+        }  # nowhere: nothing is recorded yet
+        if summary is None or summary.home not in homes:
             raise StateInvalid.of(f"target {target}", "the summary of its record can't be read, or is of another repository or cluster")
         state = recorded(summary, configured, seen.uid, settings)
         beat = None if summary.attempt else seen.pulse.watch(target)
@@ -90,7 +91,7 @@ class SummarisedRecords:
     def _looked(self, target: Target) -> _Seen | AnnealError:
         settings, objects = self._settings, self._ways.records(target)
         try:
-            known = self._listed.get(target.cluster)
+            known = self.listed.get(target.cluster)
             states, uid = known or (listed(objects, settings), self._ways.cluster_uid(target))
             heartbeat = Heartbeat(objects, settings.state_namespace, settings.installation)
             return _Seen(states, uid, heartbeat.read() if settings.health_interval else UNREAD)

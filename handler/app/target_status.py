@@ -102,7 +102,7 @@ class TargetStatusReader:
         target = self._target(name)
         sight = self._now(target) if patient else self._seen(target)
         awaited = self._awaits(target, sight.what) if target.revision.promoted and not sight.trouble else ()
-        return self._masked({**_detail(target, sight), "promotion": [_awaited(each) for each in awaited]})
+        return self._masked({**_detail(target, sight), "promotion": [each.facts() for each in awaited]})
 
     def run(self, run: str) -> Json | None:
         """Return a recorded run, None when the record of its target doesn't have it. Raises AnnealError: it can't be read."""
@@ -195,10 +195,6 @@ def _detail(target: Target, sight: LastSeen[State | None]) -> Json:
     paused = target.suspend or (state is not None and state.suspension(time.time()) is not None)
     known = {**_followed(target), "recorded": state is not None, "suspended": paused, "suspendedByConfiguration": target.suspend}
     return known | sight.facts() | {"state": None if state is None else shown(state)}
-
-
-def _awaited(each: Awaited) -> Json:
-    return {"target": each.target, "why": each.why, "due": stamp(each.due) if each.due else ""}
 
 
 def shown(state: State) -> Json:

@@ -79,7 +79,7 @@ class TickSurvey:
         try:
             self._read(asked, targets)
         finally:
-            asked.listed.setdefault(targets[0].cluster, None)
+            asked.records.listed.setdefault(targets[0].cluster, None)
 
     def _read(self, asked: _Round, targets: list[Target]) -> None:
         if not any(asked.waits_for(target) for target in targets):
@@ -92,7 +92,7 @@ class TickSurvey:
             _LOG.warning("a survey can't see a cluster", extra={"fields": {"targets": len(targets), "why": str(error), "code": error.code}})
             asked.pass_on(targets, "cluster" if isinstance(error, ClusterUnavailable) else "")
             return
-        asked.listed[targets[0].cluster] = found
+        asked.records.listed[targets[0].cluster] = found, uid
         self._follow(asked, targets, found, uid)
 
     def _follow(self, asked: _Round, targets: list[Target], found: dict[str, dict[str, Any]], uid: str) -> None:
@@ -111,7 +111,6 @@ class TickSurvey:
             else:
                 asked.pass_on([target])
         if promoted:
-            asked.records.note(promoted[0][0], found, uid)
             look = partial(self._promoted, asked, promoted)
             self._crew.add(("promoted", promoted[0][0].cluster), 1, partial(_or_runs, asked, [target for target, _ in promoted], look))
         for (host, _), group in followed.items():
@@ -161,7 +160,7 @@ class TickSurvey:
     def _waiting(self, asked: _Round, target: Target, summary: Summary, head: str) -> None:
         """Judge a target whose head waits, once all clusters of this survey that it depends on have answered, or can't be seen."""
         needed = (self._targets[name].cluster for name in target.depends_on)
-        unknown = next((each for each in needed if each in asked.clusters and each not in asked.listed), None)
+        unknown = next((each for each in needed if each in asked.clusters and each not in asked.records.listed), None)
         if unknown is not None:  # behind that cluster's LIST
             self._crew.add(
                 ("cluster", unknown), 1, partial(_or_runs, asked, [target], partial(self._waiting, asked, target, summary, head))
@@ -174,12 +173,12 @@ class TickSurvey:
     def _is_unready(self, asked: _Round, dependant: Target, name: str, head: str) -> bool:
         """Whether a dependency certainly isn't ready; one whose cluster can't be seen isn't, and what wasn't asked for isn't known."""
         dependency = self._targets[name]
-        if dependency.cluster not in asked.listed:
+        if dependency.cluster not in asked.records.listed:
             return False
-        found = asked.listed[dependency.cluster]
+        found = asked.records.listed[dependency.cluster]
         if found is None:
             return True
-        metadata, is_fixed = found.get(state_name(name)), not dependency.revision.promoted  # else it may be newer
+        metadata, is_fixed = found[0].get(state_name(name)), not dependency.revision.promoted  # else it may be newer
         together = is_fixed and dependency.revision.is_like(dependant.revision) and dependency.repository.is_same(dependant.repository)
         summary = None
         if metadata is not None:
@@ -190,7 +189,7 @@ class TickSurvey:
 
 
 class _Round:
-    """The jobs of one survey. Each is reported once, by the first judge. `records`: what its LISTs show of other targets."""
+    """The jobs of one survey. Each is reported once, by the first judge. `records`: what its LISTs show."""
 
     def __init__(self, jobs: Sequence[Job], report: Report, records: SummarisedRecords) -> None:
         self.records = records
@@ -202,8 +201,6 @@ class _Round:
         self._lock = threading.Lock()
         self.tally = SurveyTally(len(self._open))
         self.clusters: frozenset[Hashable] = frozenset()
-        self.listed: dict[Hashable, dict[str, dict[str, Any]] | None] = {}
-        """The records of each cluster that has answered; None: they can't be listed."""
         self.ended = threading.Event()
         """Set once all are reported."""
         if not self._open:

@@ -196,6 +196,8 @@ class _TargetChecks:
     def _order(self) -> str:
         """Say which targets it comes after, and whether each is ready for its head; that one isn't is no mistake."""
         dependencies, head = self.session.handler.dependencies(self.target.name), self.session.handler.head(self.target, math.inf)
+        if not head.commit:
+            return f"after {' and '.join(self.target.depends_on)}; nothing is proven yet that might wait"
         found = [(each.target.name, readiness_look.obstacle(dependencies, each, head.commit, math.inf)) for each in dependencies.awaited]
         return "after " + ", ".join(
             f"{name}, for which a run would wait: {why.why}" if why else f"{name}, which is ready" for name, why in found

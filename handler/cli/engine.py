@@ -33,17 +33,22 @@ def engine(session: Session) -> Engine:
 
 
 def clock_engine(session: Session, metrics: str = "prometheus") -> Engine:
-    """Return the same without any request but its clock: each time it compares live with git. `metrics`: see `Parts`."""
-    made = _engine(session, lambda _settings: "")
+    """Return the same without any request but its clock: each time it compares live with git. `metrics`: see `Parts`.
+
+    Targets that have no runs here are known all the same: those that others follow, or depend on, and what siblings declare isn't deleted.
+    """
+    made = _engine(session, lambda _settings: "", lambda settings: replace(settings, targets=session.settings.targets))
 
     def build(settings: Settings) -> Parts:
-        awaited = session.settings.awaited(settings.targets)  # they have no runs here, and are looked at
+        awaited = session.settings.awaited(settings.targets)  # their git hosts are asked, too
         return replace(made.build(replace(settings, targets=(*settings.targets, *awaited))), look=None, clock="drift", metrics=metrics)
 
     return Engine(made.prepare, build)
 
 
-def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
+def _engine(
+    session: Session, queued: Callable[[Settings], str], known: Callable[[Settings], Settings] = lambda settings: settings
+) -> Engine:
     sandbox = Sandbox()
 
     def build(settings: Settings) -> Parts:
@@ -53,7 +58,7 @@ def _engine(session: Session, queued: Callable[[Settings], str]) -> Engine:
         services = ExternalServices(os.environ)
         secrets = Rotation(settings, os.environ, needs=RUNS, fetch=services.fetch)
         log.configure(secrets.mask, level=session.log_level)  # the supervisor's, which we have from the fork, knows no rotated value
-        handler = Handler(settings, secrets, sandbox, os.environ, options, tables=session.added, services=services)
+        handler = Handler(known(settings), secrets, sandbox, os.environ, options, tables=session.added, services=services)
         reader = TargetStatusReader(settings, handler.records, secrets.mask, awaits=AwaitedLooks(handler))
         survey = TickSurvey(settings, handler)
         queue = SqsQueue(url, longest_wait=WAIT) if url else None

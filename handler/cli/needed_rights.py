@@ -73,7 +73,7 @@ def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
     beside = [each for each in settings.awaited((target,)) if each.cluster == target.cluster]
     if beside:
         grants.append(Grant(where, "", "configmaps", ("get",), tuple(sorted(state_name(each.name) for each in beside))))
-    grants += promoter_reads(settings, target)
+    grants += [grant for each in (target, *beside) for grant in promoter_reads(settings, each)]  # which commit each should be on
     for place in former_places(settings, target):  # a takeover ends with the deletion of the record before
         grants.append(Grant(place.namespace, "coordination.k8s.io", "leases", ("create",)))
         grants += [Grant(place.namespace, *kind, ("get", "update", "delete"), (state_name(place.name),)) for kind in _RECORD]

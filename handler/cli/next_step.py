@@ -18,6 +18,7 @@ from handler.model.health import HealthState
 from handler.model.numbers import many
 from handler.model.plan import Action
 from handler.plan.admission import allows
+from handler.state.dependency_wait import Obstacle
 from handler.state.record import Drift, Orphan, RunStatus, State, TargetHealth
 from handler.state.run_history import PRUNING, ROLLING
 from handler.state.run_once import AS_CONFIGURED
@@ -100,9 +101,10 @@ def _from_promoters(name: str, newest: NewestCommit | None, seen: str) -> NextSt
     """Return what may be done for the next commit, which other targets haven't proven yet."""
     if newest is None or not newest.awaited:
         return None
-    return NextStep(
-        f"{seen}, and follows once more is proven, as said below; without waiting for that:", f"anneal promote {name}", urgent=False
-    )
+    text = f"{seen}, and follows once more is proven, as said below"
+    if held := next((each for each in newest.awaited if not each.due), None):
+        return replace(_advised(text, held), urgent=False)
+    return NextStep(f"{text}; without waiting for that:", f"anneal promote {name}", urgent=False)
 
 
 def _moved(name: str, seen: str) -> str:
@@ -219,10 +221,15 @@ def _from_dependencies(again: str, state: State, row: TargetRow) -> NextStep | N
     first, *others = state.awaits.on
     more = f"; and for {' and '.join(each.target for each in others)}" if others else ""
     seen = f"{state.awaits.commit[:12]} waits for {first.target}: {first.why}{more}; once that is ready, {_tries(again, row)}"
-    if not first.fix.startswith("anneal "):
-        return NextStep(f"{seen}; {first.fix}")
-    looks = first.fix.split()[1] == "status"
-    return NextStep(f"{seen}; to see {'how that stands' if looks else 'to that'}:", first.fix, urgent=not looks)
+    return _advised(seen, first)
+
+
+def _advised(seen: str, obstacle: Obstacle) -> NextStep:
+    """Say what helps a target that isn't ready for another."""
+    if not obstacle.fix.startswith("anneal "):
+        return NextStep(f"{seen}; {obstacle.fix}")
+    looks = obstacle.fix.split()[1] == "status"
+    return NextStep(f"{seen}; to see {'how that stands' if looks else 'to that'}:", obstacle.fix, urgent=not looks)
 
 
 def _from_wait(name: str, status: RunStatus, row: TargetRow) -> NextStep:

@@ -237,9 +237,6 @@ def facts(row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> dict[str, Any]:
     known, newest, step = row.summary, row.newest, next_step(row, given) if row.whole or not row.recorded else None
     info = newest.info if newest else None
     head = {"commit": newest.commit, "subject": info.subject if info else "", "time": stamp(info.time) if info else ""} if newest else None
-    awaits = (
-        [{"target": each.target, "why": each.why, "due": stamp(each.due) if each.due else ""} for each in newest.awaited] if newest else []
-    )
     names = ("commit", "subject", "applied", "health", "health_since", "attempt", "pin", "next_try", "drift_due", "held", "since")
     known_facts = {camel(name): getattr(known, name) for name in names} | ({"nextTry": ""} if row.unserved else {})
     return {
@@ -252,7 +249,7 @@ def facts(row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> dict[str, Any]:
         "orphans": known.orphans,
         "cluster": row.target.cluster.name,
         "head": head and {**head, "differs": row.is_behind, "error": problem(newest.trouble) if newest and newest.trouble else None},
-        **({"promotion": awaits} if row.target.revision.promoted else {}),
+        **({"promotion": [each.facts() for each in newest.awaited] if newest else []} if row.target.revision.promoted else {}),
         "server": server_facts(row),
         "next": {"text": step.text, "command": step.command} if step else None,
         "error": problem(row.trouble) if row.trouble else None,

@@ -86,7 +86,7 @@ def _rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
         yield "lease", f"{row.lease.holder}, renewed {row.lease.age:.0f} s ago" + (", a run is asked for" if row.lease.requested else "")
     if row.pulse.readable or not row.trouble:
         yield "server", server_text(row)
-    yield from _head_rows(row)
+    yield from _head_rows(row, given)
     if row.target.suspend:
         yield "suspended", "in the configuration (anneal.yaml), until it says `suspend: false`"
     if row.state:
@@ -98,15 +98,17 @@ def _rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
         yield from _leftover_rows(row.state, row.now)
 
 
-def _head_rows(row: TargetRow) -> Iterator[tuple[str, str]]:
+def _head_rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
     newest, applied = row.newest, row.state.commit if row.state else ""
     if newest and newest.trouble:
         yield "git", str(newest.trouble)
     elif newest and newest.commit and newest.commit != applied:
         info = newest.info
-        yield "git", newest.commit[:12] + (_titled(info.subject, info.author, ago(stamp(info.time), row.now)) if info else "")
+        label = "proven" if row.target.revision.promoted else "git"
+        yield label, newest.commit[:12] + (_titled(info.subject, info.author, ago(stamp(info.time), row.now)) if info else "")
     for number, each in enumerate(newest.awaited if newest else ()):
-        yield "" if number else "promotion", f"{each}{f', until {stamp(each.due)}' if each.due else ''}"
+        text = f"{each}, until {stamp(each.due)}" if each.due else each.advised
+        yield "" if number else "promotion", complete(text, row, given)
 
 
 def _commit_rows(state: State, now: float) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from handler.config.decode import nearest
 from handler.config.setting_rules import Fault
 from handler.config.settings import Settings, Target
-from handler.config.target_order import circle
+from handler.config.target_order import circles
 from handler.config.value_formats import is_glob
 
 Note = Callable[[str, Fault], None]  # takes a target's name, and what is wrong with its `promoted.from`
@@ -81,15 +81,10 @@ def _entry(settings: Settings, name: str, promoter: str) -> tuple[str, ...]:
 
 def _circles(follows: Mapping[str, set[str]], depends: Mapping[str, set[str]]) -> Iterator[tuple[str, ...]]:
     """Yield circles in which one follows the next; those of `dependsOn` alone are noted where that is written (`target_order`)."""
-    left = {name: (others | follows.get(name, set())) & depends.keys() for name, others in depends.items()}
-    while found := circle(left):
-        steps = [*pairwise((*found, found[0]))]
-        followed = [(name, after) for name, after in steps if after in follows.get(name, ())]
-        name, after = min(followed, default=steps[0])
-        if followed:
-            start = found.index(name)
-            yield (*found[start:], *found[:start])
-        left[name] = left[name] - {after}
+    waits = {name: (others | follows.get(name, set())) & depends.keys() for name, others in depends.items()}
+    for found in circles(waits, lambda name, after: (after not in follows.get(name, ()), name, after)):
+        if found[1 % len(found)] in follows.get(found[0], ()):
+            yield found
 
 
 def _matched(glob: str, names: tuple[str, ...], own: str) -> tuple[str, ...]:

@@ -5,8 +5,10 @@ It is judged on nodes, once all files are read: a circle names the line of each 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from typing import Any
 
 import yaml
 
@@ -20,14 +22,15 @@ def note_mistakes(entries: Entries, mistakes: ConfigMistakes) -> None:
     """Note a name that is written twice, a target that waits for itself, and each circle; unknown names are the decoder's."""
     for target, nodes in entries.items():
         _note_repeated(target, nodes, mistakes)
-    for found in _circles(entries):
-        name, node = found[0]
-        subject = join(f"targets[{name}]", "dependsOn")
+    waits = {name: {scalar(node): node for node in nodes if scalar(node) in entries} for name, nodes in entries.items()}
+    for names in circles(waits, lambda name, after: _position(waits[name][after])):
+        found = [waits[name][after] for name, after in pairwise((*names, names[0]))]
+        subject = join(f"targets[{names[0]}]", "dependsOn")
         if len(found) == 1:
-            mistakes.add(node, subject, f"{name} waits for itself", "remove the entry")
+            mistakes.add(found[0], subject, f"{names[0]} waits for itself", "remove the entry")
             continue
-        shown = ", ".join(f"{each} waits for {scalar(entry)} ({place(entry)})" for each, entry in found)
-        mistakes.add(node, subject, f"targets wait for each other in a circle: {shown}", "remove one of these entries")
+        shown = ", ".join(f"{each} waits for {scalar(node)} ({place(node)})" for each, node in zip(names, found, strict=True))
+        mistakes.add(found[0], subject, f"targets wait for each other in a circle: {shown}", "remove one of these entries")
 
 
 def _note_repeated(target: str, nodes: Sequence[yaml.Node], mistakes: ConfigMistakes) -> None:
@@ -38,14 +41,14 @@ def _note_repeated(target: str, nodes: Sequence[yaml.Node], mistakes: ConfigMist
             mistakes.add(node, join(f"targets[{target}]", "dependsOn"), seen, "remove the entry")
 
 
-def _circles(entries: Entries) -> Iterator[list[tuple[str, yaml.Node]]]:
-    """Yield circles until none is left, each as (target, its entry that goes on); one entry of each is looked at no more."""
-    left = {name: {scalar(node): node for node in nodes if scalar(node) in entries} for name, nodes in entries.items()}
+def circles(waits: Mapping[str, Collection[str]], rank: Callable[[str, str], Any]) -> Iterator[tuple[str, ...]]:
+    """Yield circles until none is left, each from its step of the lowest rank on, which is looked at no more. `waits`: see `circle`."""
+    left = {name: set(others) for name, others in waits.items()}
     while found := circle(left):
-        first = min(range(len(found)), key=lambda index: _position(left[found[index]][found[(index + 1) % len(found)]]))
-        names = [*found[first:], *found[:first]]
-        yield [(name, left[name][names[(index + 1) % len(names)]]) for index, name in enumerate(names)]
-        del left[names[0]][names[1 % len(names)]]
+        first, _ = min(enumerate(pairwise((*found, found[0]))), key=lambda step: rank(*step[1]))
+        names = (*found[first:], *found[:first])
+        yield names
+        left[names[0]].discard(names[1 % len(names)])
 
 
 def circle(waits: Mapping[str, Collection[str]]) -> list[str]:

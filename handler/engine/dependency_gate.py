@@ -7,7 +7,7 @@
     a commit that reads the same     is recorded
 
 Law: a run that waits writes no object, opens no attempt, and writes the record only where that doesn't say so yet. A dependency's run that
-records wakes it (`handler.app.dependants`); each tick looks again.
+records wakes it (`handler.app.wakes`); each tick looks again.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def noted(run: RunContext, inputs: Inputs, planned: Planned) -> Planned:
     """Return a dry run's plan with a note of each dependency that a run would wait for."""
     same = (run.state.reads, run.state.settings) == (inputs.reads, inputs.settings)
     wait = None if same else waits(run)
-    notes = (f"a run would wait for {each.target}: {each.why}; {each.fix}" for each in (wait.on if wait else ()))
+    notes = (f"a run would wait for {each.advised}" for each in (wait.on if wait else ()))
     return replace(planned, plan=replace(planned.plan, notes=(*planned.plan.notes, *notes)))
 
 

@@ -52,7 +52,7 @@ def commit_only(run: RunContext) -> Result:
 
 def unwritten(run: RunContext, inputs: Inputs, planned: Planned) -> Result:
     """Bring the record up to date after a plan without object writes; write nothing when it is so already, but for deliveries."""
-    message = "; ".join([planned.plan.verdict, *remarks(run, inputs, planned.plan)])
+    message = "; ".join(filter(None, (planned.plan.verdict, *remarks(run, inputs, planned.plan), str(run.revision.promotion))))
     result = run.result(Outcome.UNCHANGED, message, planned)
     due, pinned = _due(run, planned), replace(run.state, pin=revision.pin_left(run))
     state = transitions.recorded(pinned, inputs, planned, run.job, recovery=run.recovery, drift_due=due, now=run.deps.clock())

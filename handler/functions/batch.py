@@ -10,21 +10,23 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from handler.app.dependants import Dependants
 from handler.app.run_events import SETTLE, RunEvents
 from handler.app.run_guard import announced, guarded
+from handler.app.wakes import Wakes
 from handler.config.secrets import RUNS
 from handler.functions.bootstrap import Added, bootstrap, clusters
 from handler.model import deadline as invocation
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError
-from handler.model.event import Job
 from handler.model.run_event import RunEvent, unheard
-from handler.queues import message
+from handler.queues import Queue, message
 from handler.queues.message_outcome import MARGIN, Run, handle
 from handler.queues.sqs import Received
+
+if TYPE_CHECKING:
+    from handler.app.build import Handler
 
 _LOG = logging.getLogger("anneal.queue")
 SAFETY = 2.0  # seconds before the end of the function at which everything must have returned
@@ -39,11 +41,8 @@ class LambdaContext(Protocol):
         """Return the milliseconds until the function is ended by force."""
 
 
-class BatchQueue(Protocol):
+class BatchQueue(Queue, Protocol):
     """The part of the queue that a batch uses."""
-
-    def put(self, job: Job) -> str:
-        """Take a job. Raises QueueUnavailable."""
 
     def postpone(self, messages: Sequence[Received], seconds: float) -> Any:
         """Let messages be handed out again after so many seconds. Raises QueueUnavailable."""
@@ -117,5 +116,9 @@ def batch(environ: Mapping[str, str], added: Added = None) -> Batch:
     events = RunEvents()
     for name in ("emf", "log"):
         events.add(name)
-    handler = clusters(base, environ, notes=True, announce=events.announce)
-    return Batch(base.queue, handler.run, events, Dependants(base.settings, handler.records, base.queue.put_all).hear)
+    return working(clusters(base, environ, notes=True, announce=events.announce), base.queue, events)
+
+
+def working(handler: Handler, queue: BatchQueue, events: RunEvents) -> Batch:
+    """Return what runs a queue's messages by a handler; what waits for their targets is put into that queue."""
+    return Batch(queue, handler.run, events, Wakes(handler.settings, handler.records, queue.put_all).hear)

@@ -7,7 +7,7 @@ plans beside that, and writes one thing: the pause of a target into its record.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,11 @@ from handler.web.status_api import WorkerLink
 
 if TYPE_CHECKING:
     from handler.app.record_summaries import Readable
-    from handler.app.target_status import Json
+    from handler.app.target_status import Awaits, Json
+    from handler.engine.run.promotion_claims import Awaited
     from handler.inspect.inspector import Inspector
     from handler.queues.pending import Work
+    from handler.state.record import State
 
 WEBHOOKS = Routes(frozenset({"webhooks"}))
 TOKENS = Routes(frozenset({"replay", "reads", "page"}))
@@ -64,7 +66,18 @@ def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
 
         return Inspector(handler.get())
 
-    worker = behind(settings, lambda target: handler.get().records(target), secrets.mask, inspector if settings.page else None)
+    def looks() -> Awaits:
+        from handler.app.promotions import AwaitedLooks
+
+        return AwaitedLooks(handler.get(), asks_git=settings.page is not None)  # else git hosts' secrets aren't resolved here
+
+    made = Lazy(looks)
+
+    def awaits(target: Target, known: State | None) -> Sequence[Awaited]:
+        return made.get()(target, known)
+
+    seen = inspector if settings.page else None
+    worker = behind(settings, lambda target: handler.get().records(target), secrets.mask, seen, awaits)
     return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=EmfLines(), routes=TOKENS)
 
 
@@ -73,10 +86,12 @@ def behind(
     records: Callable[[Target], Readable],
     mask: Callable[[str], str],
     inspector: Callable[[], Inspector] | None = None,
+    awaits: Awaits = lambda _target, _known: (),
 ) -> WorkerLink:
     """Return the worker link of a function, which has no worker process: it reads the records. `records`: as `Handler.records`.
 
-    `inspector`: makes what looks at clusters, at the first question that needs it; None: such questions aren't answered.
+    `inspector`: makes what looks at clusters, at the first question that needs it; None: such questions aren't answered. `awaits`: as of
+    `TargetStatusReader`.
     """
     from handler.app.record_summaries import PATIENCE
     from handler.app.target_status import TargetStatusReader
@@ -84,7 +99,7 @@ def behind(
     from handler.worker.worker_api import WorkerApi
 
     looks = Lazy(inspector).get if inspector else None
-    answers = WorkerApi(RunIndex(), TargetStatusReader(settings, records, mask, PATIENCE), _taken, lambda: "", mask, looks)
+    answers = WorkerApi(RunIndex(), TargetStatusReader(settings, records, mask, PATIENCE, awaits), _taken, lambda: "", mask, looks)
 
     def ask(question: str, **about: Any) -> Json:
         return answers.answer({"ask": question, **about})

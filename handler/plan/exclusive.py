@@ -78,7 +78,7 @@ _MARKS: tuple[tuple[str, str], ...] = (
 
 _RBAC = "rbac.authorization.k8s.io"
 ROLE, ROLE_BINDING, ACCOUNT = GroupKind(_RBAC, "Role"), GroupKind(_RBAC, "RoleBinding"), GroupKind("", "ServiceAccount")
-_RIGHTS = frozenset({ROLE, ROLE_BINDING, ACCOUNT})
+RIGHTS = frozenset({ROLE, ROLE_BINDING, ACCOUNT})
 _ACCOUNTS = "system:serviceaccount:"  # how the user names of ServiceAccounts begin
 _PRINTED = "anneal-"  # how the names of what `anneal rbac` prints begin
 
@@ -107,7 +107,7 @@ def own_rights(identity: Identity, known: Collection[Identity] | None) -> str | 
 
     `known`: see `rights_of`; None: who this is couldn't be asked, and no account, role and binding goes on doubt.
     """
-    if identity.group_kind not in _RIGHTS:
+    if identity.group_kind not in RIGHTS:
         return None
     if known is None:
         return "accounts, roles and bindings, as its own aren't known"

@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from handler.model.errors import RefNotFound
+from handler.model.errors import GitUnavailable, RefNotFound
+from handler.model.singleflight import SingleFlight
 from handler.source.git_objects import COMMIT, Objects
+from handler.source.head_cache import MISTAKEN
 
 T = TypeVar("T")
 
@@ -48,39 +50,42 @@ def parents(content: bytes) -> Iterator[str]:
 class KnownAncestry:
     """Answers of `ask` (head, commit), which raises AnnealError; the last ones are kept, a commit that isn't there for `_ABSENT` seconds.
 
-    Safe to share between threads.
+    Safe to share between threads: those that ask the same at once share one question.
     """
 
     def __init__(self, ask: Callable[[str, str], bool], clock: Callable[[], float] = time.monotonic) -> None:
         self._ask, self._clock = ask, clock
         self._known: dict[tuple[str, str], bool] = {}
         self._absent: dict[tuple[str, str], tuple[float, RefNotFound]] = {}
+        self._flights: SingleFlight[tuple[str, str], bool] = SingleFlight()
         self._lock = threading.Lock()
 
     def get(self, head: str, commit: str) -> bool:
         """Return whether `head` leads to `commit`."""
         key = head, commit
+        return self._flights.do(key, lambda: self._found(key), lambda: GitUnavailable.of(f"commit {commit}", MISTAKEN))
+
+    def _found(self, key: tuple[str, str]) -> bool:
         with self._lock:
             known = self._known.get(key)
         found = self._asked(key) if known is None else known
-        with self._lock:
-            _keep(self._known, key, found)
+        self._keep(self._known, key, found)
         return found
 
     def _asked(self, key: tuple[str, str]) -> bool:
-        since, error = self._absent.get(key, (-math.inf, None))
+        with self._lock:
+            since, error = self._absent.get(key, (-math.inf, None))
         if error and self._clock() - since <= _ABSENT:
             raise RefNotFound(*error.problems)
         try:
             return self._ask(*key)
         except RefNotFound as absent:
-            with self._lock:
-                _keep(self._absent, key, (self._clock(), absent))
+            self._keep(self._absent, key, (self._clock(), absent))
             raise
 
-
-def _keep(known: dict[tuple[str, str], T], key: tuple[str, str], found: T) -> None:
-    known.pop(key, None)
-    known[key] = found  # the newest last
-    while len(known) > _KEPT:
-        known.pop(next(iter(known)))
+    def _keep(self, kept: dict[tuple[str, str], T], key: tuple[str, str], found: T) -> None:
+        with self._lock:
+            kept.pop(key, None)
+            kept[key] = found  # the newest last
+            while len(kept) > _KEPT:
+                kept.pop(next(iter(kept)))

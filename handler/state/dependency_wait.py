@@ -1,4 +1,4 @@
-"""What of a record says that a new commit, or new settings, wait for other targets (`dependsOn`)."""
+"""What of a record says that a new commit, or new settings, wait for other targets (`dependsOn`), and what one of those lacks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from handler.state.record_format import Line, Message, Sha, Time
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One dependency that isn't ready. `why`: as it reads after its name; `fix`: a complete command, or what else helps."""
+    """One target that isn't ready for another. `why`: as it reads after its name; `fix`: a complete command, or what else helps."""
 
     target: Line
     why: Message
     fix: Line = ""
+
+    def __str__(self) -> str:
+        return f"{self.target}: {self.why}" if self.target else self.why
+
+    @property
+    def advised(self) -> str:
+        """The same with what helps."""
+        return f"{self}; {self.fix}" if self.fix else str(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,6 @@ class Worker:
             settle=lambda: events.drained(SETTLE, parts.metrics),
         )
         events.add("log")
-        events.add("followers", settings, self._wake)
         live = events.add("live") if parts.live else None
         self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.mask, parts.inspector, live)
         self._stop = threading.Event()
@@ -117,7 +116,7 @@ class Worker:
         if parts.ways:
             self._heart = HeartbeatRenewal(settings, parts.ways.records, parts.mask, self._metrics.heartbeat)
             self._health = HealthWatch(settings, parts.ways, parts.mask, self._heart.watched, events.announce)
-            events.add("dependants", settings, parts.ways.records, self._wake)
+            events.add("wakes", settings, parts.ways.records, self._wake)
 
     @property
     def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch]:

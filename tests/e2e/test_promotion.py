@@ -135,7 +135,7 @@ def test_a_forged_record_deploys_nothing_that_is_not_on_the_branch_or_older_or_n
         told_so = f"{result.message} {result.plan.notes if result.plan else ''}"
         assert said in told_so, told_so
     refused = line.run("prod", "oneoff", promote=True, commit=side, force=True)
-    assert (refused.outcome, "is not on its branch" in refused.message) == (Outcome.REFUSED, True), told(refused)
+    assert (refused.outcome, "is not on the branch" in refused.message) == (Outcome.REFUSED, True), told(refused)
     forged(line, side, second)  # what is on the branch still counts
     assert line.on("prod") == second
 

@@ -26,6 +26,7 @@ from handler.model.errors import AnnealError, ApiRefused
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import Action, Change
 from handler.plan.exclusive import (
+    RIGHTS,
     ROLE_BINDING,
     SYSTEM,
     Sighting,
@@ -122,6 +123,8 @@ class ExclusiveLook:
 
     def judged_again(self, change: Change, live: Object, declared: Collection[Identity]) -> Change:
         """Judge an orphan from what is live right before its deletion."""
+        if mine := self._own(change.identity):
+            return replace(change, action=Action.SKIP, reason=f"is left alone: {mine}")
         noun = "is declared" if change.identity in declared else left_alone(live, change.identity)
         kept = kept_by_itself(live) or noun
         if noun is not None or kept:
@@ -168,6 +171,11 @@ class ExclusiveLook:
         except AnnealError:
             return None
         return rights_of(user, groups, listed)
+
+    def _own(self, identity: Identity) -> str | None:
+        """Return what an object is left alone as that may be the target's own account or rights by now."""
+        is_right = identity.group_kind in RIGHTS
+        return own_rights(identity, self._rights(self.discovery.preferred(ROLE_BINDING), identity.namespace)) if is_right else None
 
 
 @dataclass(slots=True)

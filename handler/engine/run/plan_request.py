@@ -79,7 +79,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         keep_reason=_KEPT if prunes else "prune is off",
         planned_hooks=prepared.planned_hooks,
         due=due,
-        notes=(*prepared.notes, *map(str, run.revision.promotion.awaited)),
+        notes=(*prepared.notes, *(each.advised for each in run.revision.promotion.awaited)),
         renderer=prepared.rendered.renderer,
         unstable=prepared.rendered.unstable,
         hidden=prepared.rendered.secrets,

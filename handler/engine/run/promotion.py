@@ -47,7 +47,7 @@ class Promotion:
     due: float = 0.0
 
     def __str__(self) -> str:
-        return "; ".join(map(str, self.awaited))
+        return "; ".join(each.advised for each in self.awaited)
 
 
 NO_PROMOTION = Promotion()
@@ -55,10 +55,11 @@ NO_PROMOTION = Promotion()
 
 @dataclass(frozen=True, slots=True)
 class Promoters:
-    """The targets that promote to one, and the ways to judge what they say; `names` empty: it follows no other.
+    """The targets that promote to one, and the ways to judge what they say.
 
     `soak`: seconds; `repositories`: keys of the follower's; `head`: of its branch, by an answer of that monotonic second or later
     (infinity: of now); `reaches`: whether a commit leads to another; `tree`: of a commit. They raise AnnealError.
+    `elsewhere`: see `Claims`.
     """
 
     target: str = ""
@@ -69,16 +70,26 @@ class Promoters:
     head: Callable[[float], str] = lambda _since: ""
     reaches: Callable[[str, str], bool] = nowhere
     tree: Callable[[str], Tree] = _no_tree
+    elsewhere: bool = False
 
     def choose(self, known: State, now: float, since: float = math.inf) -> Promotion:
         """Return the commit to be on. `known`: the target's own record. Raises AnnealError: the git host doesn't answer."""
         claims, unread = self._claims(now)
         chosen = self._newest_proven(claims, known, since) if not unread else Promotion(known.commit, awaited=unread)
         attempt = known.attempt
-        if attempt is None or claims.went_back_since(attempt.commit, seconds_of(attempt.since)):
+        if attempt is None or claims.went_back(attempt.commit, seconds_of(attempt.since)):
             return chosen
         goes_on = chosen.commit in ("", known.commit) or self._is_before(chosen.commit, attempt.commit)
         return replace(chosen, commit=attempt.commit) if goes_on else chosen
+
+    def claimed(self, known: State, now: float) -> tuple[Awaited, ...]:
+        """Return what the newest commit of other records waits for, without a question to the git host; nothing: the target is on it."""
+        claims, unread = self._claims(now)
+        newest, said = next(iter(claims.candidates()), ""), unread or claims.went_back(known.commit)
+        if said or newest in ("", known.commit):
+            return said or (() if newest else claims.unproven())
+        seen = f"{newest[:12]} is proven, and the next run asks the git host whether it may follow"
+        return claims.awaited(newest, lambda _: "") or (Awaited("", seen, f"anneal apply {self.target}"),)
 
     def by_hand(self, known: State, commit: str, now: float, *, force: bool) -> str:
         """Return the commit that a person promotes: this one, or what the first target has. Raises RequestRefused, AnnealError."""
@@ -94,50 +105,63 @@ class Promoters:
         if objections:
             fix = f"all the same: anneal promote {self.target} --commit {commit} --force"
             raise RequestRefused.of(f"target {self.target}", "; ".join(map(str, objections)), fix=fix)
-        self._refuse_elsewhere(known, commit, force=force)
+        if elsewhere := self._objection(known, commit, math.inf, force=force):
+            raise RequestRefused.of(f"target {self.target}", elsewhere.why, fix=elsewhere.fix)
         return commit
 
     def _claims(self, now: float) -> tuple[Claims, tuple[Awaited, ...]]:
         read = [self._read(name) for name in self.names]
         records = [each for each in read if isinstance(each, OtherRecord)]
-        return Claims(records, self.repositories, self.soak, now), tuple(each for each in read if isinstance(each, Awaited))
+        unread = [each for each in read if isinstance(each, Awaited)]
+        if not read:
+            unread.append(Awaited("", "no target that it follows is configured here", f"anneal check {self.target}"))
+        return Claims(records, self.repositories, self.soak, now, self.target, self.elsewhere), tuple(unread)
 
     def _read(self, name: str) -> OtherRecord | Awaited:
         try:
             return self.records.read(name)
         except AnnealError as error:
-            return Awaited(name, f"its record can't be read: {error}")
+            return Awaited(name, f"its record can't be read: {error}", f"anneal check {self.target}")
 
     def _newest_proven(self, claims: Claims, known: State, since: float) -> Promotion:
-        first, refused = Promotion(known.commit), set[str]()
-        for commit in claims.candidates():
+        first, refused, back = Promotion(known.commit), set[str](), claims.went_back(known.commit)
+        candidates = claims.candidates()
+        for number, commit in enumerate(candidates):
             if commit == known.commit or len(refused) == _MOST_REFUSED:
                 break
+            if back and number < _MOST_REFUSED and self._is_before(commit, known.commit):
+                continue
             awaited = claims.awaited(commit, partial(self._reads_of, refused, commit))
             objection = None if awaited else self._objection(known, commit, since)
             if not awaited and objection is None:
                 return Promotion(commit) if not first.next else replace(first, commit=commit)
             if objection and objection.final:  # older than what is recorded, and so are all that follow
+                first = first if first.next else replace(first, awaited=(objection,))
                 break
             refused |= {commit} if objection else set()
             if not first.next:
                 found = awaited or ((objection,) if objection else ())
                 first = Promotion(known.commit, commit, found, soonest(found))
-        return first if first.next or known.commit else replace(first, awaited=claims.unproven())
+        nothing = claims.unproven() if not (known.commit and candidates) else ()
+        return replace(first, awaited=(*back, *(first.awaited or nothing)))
 
-    def _objection(self, known: State, commit: str, since: float) -> Awaited | None:
-        """Return why a proven commit isn't deployed here; `final`: it is behind what is recorded."""
+    def _objection(self, known: State, commit: str, since: float, *, force: bool = False) -> Awaited | None:
+        """Return why a commit isn't deployed here, however proven it is; `final`: it is behind what is recorded."""
         try:
             if not self._is_on_branch(commit, since):
-                return Awaited("", f"{commit[:12]} is not on the branch of {self.target}")
+                return Awaited("", f"{commit[:12]} is not on the branch of {self.target}", "merge it into that branch")
         except AuthorError as error:
-            return Awaited("", f"{commit[:12]} can't be deployed: {error}")
+            return Awaited("", f"{commit[:12]} can't be deployed: {error}", "push something newer that can")
+        if known.commit in ("", commit):
+            return None
         try:
-            older = bool(known.commit) and self.reaches(known.commit, commit)
-        except AuthorError as error:
+            older = self.reaches(known.commit, commit)
+        except AuthorError as error:  # what is recorded is gone from the host; by force, a person says that this one is newer
             forced = f"deploy it all the same: anneal promote {self.target} --commit {commit} --force"
-            return Awaited("", f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}; {forced}")
-        return Awaited("", f"{commit[:12]} is older than {known.commit[:12]}", final=True) if older else None
+            seen = f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}"
+            return None if force else Awaited("", seen, forced)
+        seen, fix = f"{commit[:12]} is older than what it has recorded, {known.commit[:12]}", f"anneal rollback {self.target} --to {commit}"
+        return Awaited("", seen, f"to go back: {fix}", final=True) if older else None
 
     def _is_on_branch(self, commit: str, since: float) -> bool:
         """Whether the branch leads to a commit; an older answer of the host may not show it yet."""
@@ -149,29 +173,6 @@ class Promoters:
             return commit != later and self.reaches(later, commit)
         except AuthorError:
             return False
-
-    def _refuse_elsewhere(self, known: State, commit: str, *, force: bool) -> None:
-        """Refuse what no promotion brings: a commit that isn't on the branch, or is older than what is recorded."""
-        subject = f"target {self.target}"
-        try:
-            on_branch = self._is_on_branch(commit, math.inf)
-        except AuthorError as error:
-            raise RequestRefused.of(subject, f"commit {commit[:12]} can't be deployed: {error}") from None
-        if not on_branch:
-            raise RequestRefused.of(subject, f"commit {commit[:12]} is not on its branch", fix="merge it into that branch")
-        if commit != known.commit and self._is_older(known, commit, force=force):
-            seen = f"commit {commit[:12]} is older than what it has recorded, {known.commit[:12]}"
-            raise RequestRefused.of(subject, seen, fix=f"to go back: anneal rollback {self.target} --to {commit}")
-
-    def _is_older(self, known: State, commit: str, *, force: bool) -> bool:
-        try:
-            return bool(known.commit) and self.reaches(known.commit, commit)
-        except AuthorError as error:
-            if force:  # what is recorded is gone from the host; a person says that this one is newer
-                return False
-            fix = f"all the same: anneal promote {self.target} --commit {commit} --force"
-            seen = f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}"
-            raise RequestRefused.of(f"target {self.target}", seen, fix=fix) from None
 
     def _reads_of(self, refused: set[str], commit: str, state: State) -> str:
         if not state.reads_paths or any(path.startswith(OUTSIDE) for path in state.reads_paths):

@@ -11,14 +11,15 @@ here (`promotion` judges that). The newest soak of a commit counts; what isn't k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from handler.config.value_formats import duration
 from handler.engine.run.other_records import OtherRecord
 from handler.model.health import HealthState
 from handler.model.target_matching import repository_key
+from handler.state.dependency_wait import Obstacle
 from handler.state.record import State
-from handler.state.record_format import seconds_of
+from handler.state.record_format import seconds_of, stamp
 from handler.state.soak import COMMITS, MOST, ROLLED_BACK, Soak
 
 ReadsOf = Callable[[State], str]
@@ -26,30 +27,34 @@ ReadsOf = Callable[[State], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class Awaited(Obstacle):
     """What a commit waits for at one target. `due`: when that ends by itself, in seconds since the epoch; 0: not by itself.
 
     `final`: it never ends; `unsure`: the target hasn't recorded the commit, and may have proven what reads the same.
     """
 
-    target: str
-    why: str
     due: float = 0.0
     final: bool = False
     unsure: bool = False
 
-    def __str__(self) -> str:
-        return f"{self.target}: {self.why}" if self.target else self.why
+    def facts(self) -> dict[str, str]:
+        """Return it as JSON."""
+        return {"target": self.target, "why": self.why, "fix": self.fix, "due": stamp(self.due) if self.due else ""}
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The records of all targets that promote to one, as read at `now`. `repositories`: keys of the follower's; `soak`: seconds."""
+    """The records of all targets that promote to one, as read at `now`. `repositories`: keys of the follower's; `soak`: seconds.
+
+    `elsewhere`: those targets are another installation's.
+    """
 
     records: Sequence[OtherRecord]
     repositories: frozenset[str]
     soak: float
     now: float
+    follower: str = ""
+    elsewhere: bool = False
 
     def candidates(self) -> list[str]:
         """Return the commits that were recorded whole, by the first target's order, the newest first; then those of the others."""
@@ -81,18 +86,19 @@ class Claims:
         found = (self._objection(record, record.state, commit) for record in self.records)
         return tuple(each for each in found if each)
 
-    def went_back_since(self, commit: str, since: float) -> Awaited | None:
-        """Return the target that has gone back from a commit after a promotion to it began; None: none has."""
-        for record in self.records:
-            soak = _newest(record.state, commit) if record.state else None
-            if soak and soak.ended == ROLLED_BACK and soak.until and seconds_of(soak.until) >= since:
-                return Awaited(record.target, f"was rolled back from {commit[:12]}", final=True)
-        return None
+    def went_back(self, commit: str, since: float = 0.0) -> tuple[Awaited, ...]:
+        """Return the targets that have gone back from what the follower has, or is brought to, at this second since the epoch or later."""
+        soaks = ((record.target, _newest(record.state, commit)) for record in self.records if record.state)
+        gone = (name for name, soak in soaks if soak and soak.ended == ROLLED_BACK and soak.until and seconds_of(soak.until) >= since)
+        return tuple(
+            Awaited(name, f"was rolled back from {commit[:12]}", f"to go back, too: anneal rollback {self.follower}", final=True)
+            for name in gone
+        )
 
     def unproven(self) -> tuple[Awaited, ...]:
         """Return why there is no commit at all to promote."""
         return tuple(
-            Awaited(each.target, f"has proven nothing yet{_under_way(each.state)}") if each.state else self._unknown(each)
+            self._unready(each, f"has proven nothing yet{_under_way(each.state)}") if each.state else self._unknown(each)
             for each in self.records
         )
 
@@ -101,14 +107,17 @@ class Claims:
             return self._unknown(record)
         soak = _newest(state, commit) or _reading_the_same(state, reads_of)
         if soak is None:
-            return Awaited(record.target, f"hasn't recorded {commit[:12]}" + _under_way(state), unsure=True)
+            return replace(self._unrecorded(record, state, commit), unsure=True)
         since, until = self._healthy(record, state, soak)
         lasted = until - since
         if soak.ended == ROLLED_BACK:
-            return Awaited(record.target, f"was rolled back from {commit[:12]}", final=True)
+            return self._gone_back(record, commit)
         if since and lasted >= self.soak:
             return None
-        return Awaited(record.target, self._missing(record, soak, commit, since, lasted), self._due(state, soak, since))
+        found = self._unready(record, self._missing(record, soak, commit, since, lasted))
+        due = since + self.soak if since and not soak.ended and state.attempt is None else 0.0
+        now = f"without waiting for that: {self._by_hand(commit, force=not since)}"
+        return replace(found, fix=now if due or soak.ended else found.fix, due=due)
 
     def _missing(self, record: OtherRecord, soak: Soak, commit: str, since: float, lasted: float) -> str:
         wanted = duration(self.soak)
@@ -124,9 +133,6 @@ class Claims:
             began = f" since {health.since}" if health.since else ""
             return f"{health.state or HealthState.UNKNOWN}{began} with {commit[:12]}"
         return f"has kept {commit[:12]} healthy for {duration(float(int(max(lasted, 0.0))))} of {wanted}"
-
-    def _due(self, state: State, soak: Soak, since: float) -> float:
-        return since + self.soak if since and not soak.ended and state.attempt is None else 0.0
 
     def _healthy(self, record: OtherRecord, state: State, soak: Soak) -> tuple[float, float]:
         """Return since when and until when a soak is healthy without a break; 0 and 0: it isn't."""
@@ -145,19 +151,34 @@ class Claims:
             return self._unknown(record)
         soak = _newest(state, commit)
         if soak is None:
-            return Awaited(record.target, f"hasn't recorded {commit[:12]}" + _under_way(state))
+            return self._unrecorded(record, state, commit)
         if soak.ended == ROLLED_BACK:
-            return Awaited(record.target, f"was rolled back from {commit[:12]}", final=True)
+            return self._gone_back(record, commit)
         since, _ = self._healthy(record, state, soak)
-        return None if since else Awaited(record.target, self._missing(record, soak, commit, since, 0.0))
+        return None if since else self._unready(record, self._missing(record, soak, commit, since, 0.0))
 
     def _is_foreign(self, state: State) -> bool:
         return bool(state.repository) and repository_key(state.repository) not in self.repositories
 
     def _unknown(self, record: OtherRecord) -> Awaited:
         if record.state is None:
-            return Awaited(record.target, "has no record: it never ran")
-        return Awaited(record.target, f"its record is of another repository, {record.state.repository}", final=True)
+            return self._unready(record, "has no record: it never ran")
+        url = record.state.repository
+        fix = f"if that is the same one, add {url} to `repository.aliases` of {self.follower}"
+        return Awaited(record.target, f"its record is of another repository, {url}", fix, final=True)
+
+    def _unrecorded(self, record: OtherRecord, state: State, commit: str) -> Awaited:
+        return self._unready(record, f"hasn't recorded {commit[:12]}" + _under_way(state))
+
+    def _gone_back(self, record: OtherRecord, commit: str) -> Awaited:
+        fix = f"push what mends it; all the same: {self._by_hand(commit, force=True)}"
+        return Awaited(record.target, f"was rolled back from {commit[:12]}", fix, final=True)
+
+    def _unready(self, record: OtherRecord, why: str) -> Awaited:
+        return Awaited(record.target, why, f"{'in its installation: ' if self.elsewhere else ''}anneal status {record.target}")
+
+    def _by_hand(self, commit: str, *, force: bool) -> str:
+        return f"anneal promote {self.follower} --commit {commit}{' --force' if force else ''}"
 
 
 def _soaks(state: State) -> Sequence[Soak]:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from handler.engine.run import refusals, transitions
 from handler.engine.run.context import ChosenRevision, RunContext
 from handler.engine.run.errors import NotPromoted, RequestRefused
+from handler.model.errors import Problem
 from handler.model.refs import Head
 from handler.state.record import Pin
 from handler.state.record_format import stamp
@@ -34,7 +35,7 @@ def choose(run: RunContext) -> None:
 
 def _head(run: RunContext) -> ChosenRevision:
     """Return the revision at the head that the git host names."""
-    if run.deps.promoters.names or run.job.promote:
+    if run.deps.target.revision.promoted or run.job.promote:
         return _promoted(run)
     since, surely = _since(run)
     named = run.deps.preparer.head(since)
@@ -47,7 +48,7 @@ def _head(run: RunContext) -> ChosenRevision:
 def _promoted(run: RunContext) -> ChosenRevision:
     """Return the revision at the commit that other targets have proven, or a person promotes. Raises NotPromoted: there is none yet."""
     promoters, job, pin = run.deps.promoters, run.job, run.state.pin
-    if not promoters.names:
+    if not run.deps.target.revision.promoted:
         seen = f"follows {run.deps.target.revision}, and no other target: there is nothing to promote"
         raise RequestRefused.of(f"target {job.target}", seen, fix=f"anneal apply {job.target}")
     if job.promote:
@@ -57,8 +58,7 @@ def _promoted(run: RunContext) -> ChosenRevision:
     found = promoters.choose(run.state, run.deps.clock(), _since(run)[0])
     run.revision = replace(run.revision, promotion=found)
     if not (found.commit or job.commit):
-        fix = f"to deploy without that: anneal promote {job.target}"
-        raise NotPromoted.of(f"target {job.target}", str(found) or "there is nothing to promote yet", fix=fix)
+        raise NotPromoted(*(Problem(f"target {job.target}", str(each), fix=each.fix) for each in found.awaited))
     stays = pin is not None and pin.commit == found.commit and not (job.unpin or job.commit)
     head = "" if stays else found.commit
     return replace(run.revision, commit=found.commit, head=head, named=Head(head))
@@ -66,7 +66,7 @@ def _promoted(run: RunContext) -> ChosenRevision:
 
 def newest(run: RunContext, since: float) -> str:
     """Return the head, by an answer of the git host of that monotonic second or later; empty: there is none. Raises AnnealError."""
-    if run.deps.promoters.names:
+    if run.deps.target.revision.promoted:
         return run.deps.promoters.choose(run.state, run.deps.clock(), since).commit
     return run.deps.preparer.head(since).commit
 

@@ -10,14 +10,14 @@ import pytest
 
 from handler.app.connections import Connections, Options
 from handler.app.other_records import ForeignRecords
-from handler.app.promotions import promoters_of
+from handler.app.promotions import AwaitedLooks, promoters_of
 from handler.config.git_settings import Promoted, Revision, SecretRef
 from handler.config.secrets import Secrets, references
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import ConfigInvalid, StateInvalid
 from handler.state.former import RecordName
 from handler.state.record_format import stamp
-from tests.unit.engine.promoting_targets import PROD, STAGING, Line
+from tests.unit.engine.promoting_targets import PROD, SOAK, STAGING, Line
 
 
 class Directory:
@@ -64,3 +64,31 @@ def test_a_record_of_another_installation_that_was_renamed_proves_nothing_and_na
         with pytest.raises(StateInvalid, match=f"it was renamed: target stage{where} has taken over") as refused:
             records.read("staging")
         assert refused.value.problems[0].fix == "write `from: stage` in `revision.promoted`"
+
+
+def test_without_a_sign_in_at_the_git_host_records_alone_say_what_the_next_commit_waits_for() -> None:
+    line = Line()
+    line.commit("1")
+
+    def looked() -> list[str]:
+        known = None if line.value("prod") == "" else line.state("prod")
+        found = AwaitedLooks(line.handler, asks_git=False)(PROD, known)
+        line.host.down = True
+        assert AwaitedLooks(line.handler, asks_git=False)(PROD, known) == found
+        line.host.down = False
+        return [str(each) for each in found]
+
+    assert looked() == ["staging: has no record: it never ran"]
+    line.done("staging")
+    line.later(SOAK)
+    line.done("prod")
+    assert looked() == []
+    second = line.commit("2")
+    line.done("staging")
+    assert looked() == [f"staging: has kept {second[:12]} healthy for 0s of 30m"]
+    line.later(SOAK)
+    assert looked() == [f"{second[:12]} is proven, and the next run asks the git host whether it may follow"]
+    line.done("prod")
+    assert looked() == []
+    line.done("staging", "oneoff", rollback=True, actor="ada")
+    assert looked() == [f"staging: was rolled back from {second[:12]}"]

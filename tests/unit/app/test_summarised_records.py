@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from handler.app.overview import Overview
+from handler.app.pause import suspend
 from handler.app.target_row import TargetRow
 from handler.app.tick_survey import TickSurvey
 from handler.cli import next_step, status_table, target_page
@@ -15,7 +16,7 @@ from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.state.configmap import read_summary, summary_of
-from handler.state.record import State
+from handler.state.record import State, Suspend
 from handler.state.soak import glimpsed
 from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
@@ -100,6 +101,14 @@ def test_the_glimpse_of_a_soak_says_what_the_soak_says(line: Line) -> None:
     assert [glimpsed(each) for each in summary.soaks] == expected
 
 
+def test_a_record_that_holds_a_pause_alone_has_proven_nothing() -> None:
+    line = Line()
+    suspend(line.handler, STAGING, Suspend("ada", "freeze"))
+    row = row_of(line)
+    assert row.newest
+    assert [str(each) for each in row.newest.awaited] == ["staging: has proven nothing yet; it has recorded nothing"]
+
+
 def test_status_shows_the_promotable_commit_as_the_newest_and_what_the_next_one_waits_for(line: Line) -> None:
     second = line.commit("2")
     row = row_of(line)
@@ -109,7 +118,7 @@ def test_status_shows_the_promotable_commit_as_the_newest_and_what_the_next_one_
     row = row_of(line)
     assert row.newest
     assert (row.is_behind, [each.target for each in row.newest.awaited]) == (False, ["staging"])
-    (shown,) = [text for label, text in target_page._head_rows(row) if label == "promotion"]
+    (shown,) = [text for label, text in target_page._head_rows(row, GivenFlags()) if label == "promotion"]
     assert shown.startswith(f"staging: has kept {second[:12]} healthy for 1m of 30m, until ")
     assert status_table.facts(row)["promotion"][0]["target"] == "staging"
     step = next_step.next_step(replace(row, state=line.state("prod")), GivenFlags())
@@ -118,6 +127,7 @@ def test_status_shows_the_promotable_commit_as_the_newest_and_what_the_next_one_
     row = row_of(line)
     assert row.newest
     assert (row.is_behind, row.newest.commit) == (True, second)
+    assert dict(target_page._head_rows(row, GivenFlags()))["proven"].startswith(second[:12])
 
 
 def test_a_target_that_never_ran_says_what_it_waits_for() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -20,6 +21,7 @@ from handler.model.errors import Problem
 from handler.model.render import Rendered
 from handler.model.tree import ReadSet
 from tests.unit.cli.scripted import TOKEN, Server
+from tests.unit.engine.promoting_targets import PROD, SOAK, STAGING, Line, following
 
 NOWHERE = "https://127.0.0.1:1/acme"
 TOP = """\
@@ -166,6 +168,16 @@ def test_check_says_which_form_cannot_render_a_target(
     target = Target("shop", Repository(f"{NOWHERE}/shop.git"), ("shop",), path="deploy", sandbox=sandbox)
     session: Any = None
     assert _TargetChecks(session, target, Findings(Output(as_json=True)), {}, None)._render() == seen
+
+
+def test_check_says_what_a_target_comes_after_before_anything_is_proven_that_might_wait() -> None:
+    line = Line((STAGING, PROD, following("late", "staging", depends_on=("prod",))))
+    line.commit("1")
+    checks = _TargetChecks(SimpleNamespace(handler=line.handler), line.targets[2], Findings(Output(as_json=True)), {}, None)  # type: ignore[arg-type]  # what it asks
+    assert checks._order() == "after prod; nothing is proven yet that might wait"
+    line.done("staging")
+    line.later(SOAK)
+    assert checks._order() == "after prod, for which a run would wait: it never ran"
 
 
 # --- the table

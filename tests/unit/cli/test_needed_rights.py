@@ -137,6 +137,13 @@ def test_records_of_targets_that_it_depends_on_are_read_on_its_cluster_alone() -
     assert read == [Grant("anneal-system", "", "configmaps", ("get",), ("anneal-infra",))]
 
 
+def test_what_a_target_that_it_depends_on_follows_is_read_too() -> None:
+    infra = replace(TARGET, name="infra", revision=Revision(promoted=Promoted(("base",))))
+    target = replace(TARGET, depends_on=("infra",))
+    settings = Settings((target, infra, replace(TARGET, name="base")))
+    assert set(promoter_reads(settings, infra)) < set(own_grants(settings, target))
+
+
 def test_secrets_that_the_configuration_refers_to_are_read_by_name() -> None:
     def held(name: str) -> SecretRef:
         return SecretRef(kubernetes_secret=f"anneal-system/{name}/value")

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from handler.app.target_row import TargetRow
+from handler.app.target_row import NewestCommit, TargetRow
 from handler.cli.follow_up_commands import GivenFlags
 from handler.cli.next_step import complete, next_step
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Target
+from handler.engine.run.promotion_claims import Awaited
 from handler.model.errors import ClusterUnavailable, Problem, TargetMoved
 from handler.model.names import Identity
 from handler.state.former import RecordName
@@ -159,6 +160,22 @@ def test_the_next_step_of_a_held_lease_and_of_a_missing_record(row: TargetRow, c
     step = next_step(row)
     assert step.command == command
     assert said in step.text
+
+
+SOAKS = Awaited("staging", "has kept it", "without waiting for that: anneal promote shop --commit X", due=NOW + 60)
+
+
+@pytest.mark.parametrize(
+    ("awaited", "command", "said"),
+    [
+        ((SOAKS,), "anneal promote shop", "follows once more is proven, as said below; without waiting for that:"),
+        ((SOAKS, Awaited("eu", "degraded", "anneal status eu")), "anneal status eu", "as said below; to see how that stands:"),
+        ((Awaited("", "it is not on the branch", "merge it"),), "", "as said below; merge it"),
+    ],
+)
+def test_a_target_that_follows_others_is_led_to_what_holds_it(awaited: tuple[Awaited, ...], command: str, said: str) -> None:
+    step = next_step(TargetRow(TARGET, NOW, state=APPLIED, newest=NewestCommit(SHA, awaited=awaited)))
+    assert (step.command, step.text.endswith(said), step.urgent) == (command, True, False), step
 
 
 def test_a_target_suspended_in_the_configuration_is_resumed_there() -> None:

@@ -11,13 +11,14 @@ import threading
 from handler.app.run_events import RunEvents
 from handler.functions.batch import Batch
 from handler.model.event import Job
+from handler.queues import Queue
 from handler.render import Sandbox
 from tests.fakes.aws_events import Context, messages
 from tests.fakes.engine import cluster, engine, pushed, state_of
 from tests.fakes.git_host import GitHost
 
 
-class Queue:
+class Unasked(Queue):
     """A queue that nothing is asked of."""
 
     def put(self, job: Job) -> str:
@@ -35,7 +36,7 @@ def tell(line: str) -> None:
 def main() -> None:
     host = GitHost()
     handler = engine(cluster(), host, sandbox=Sandbox())
-    worker = Batch(Queue(), handler.run, RunEvents())
+    worker = Batch(Unasked(), handler.run, RunEvents())
     threading.Thread(target=threading.Event().wait, name="the runtime's own", daemon=True).start()
     tell("ready")
     for number, line in enumerate(sys.stdin):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,10 +13,14 @@ import pytest
 import urllib3
 
 from handler.app.build import Handler
-from handler.functions.batch import AFTER, RELEASE, SAFETY, Batch
+from handler.app.run_events import RunEvents
+from handler.config.git_settings import Promoted, Revision
+from handler.config.settings import Settings
+from handler.functions.batch import AFTER, RELEASE, SAFETY, Batch, working
 from handler.model import deadline
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
+from handler.queues import Queue
 from handler.queues.message_outcome import Run
 from handler.queues.sqs import Received
 from handler.queues.sqs_client import QueueUnavailable
@@ -24,7 +28,7 @@ from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.aws_events import Context, messages
 from tests.fakes.clock import World
-from tests.fakes.engine import cluster, engine, pushed, state_of
+from tests.fakes.engine import ONE, cluster, engine, pushed, state_of
 from tests.fakes.feedback import AtOnce
 from tests.fakes.git_host import GitHost
 
@@ -32,7 +36,7 @@ ALL_TAKEN: dict[str, Any] = {"batchItemFailures": []}
 
 
 @dataclass
-class Asked:
+class Asked(Queue):
     """A queue that notes what it is asked: which messages come again in how many seconds, and what is put."""
 
     postponed: list[tuple[str, float]] = field(default_factory=list)
@@ -302,3 +306,18 @@ def test_the_deadline_of_a_function_is_its_invocations_less_a_margin() -> None:
     }
     assert seen[0] <= 300.0 - SAFETY - RELEASE
     assert deadline.left(1e6) == 1e6
+
+
+def test_what_waits_for_a_target_is_put_into_the_queue_once_that_has_recorded(server: ApiServer, host: GitHost) -> None:
+    shop = ONE.targets[0]
+    after = replace(shop, name="after", path="after", depends_on=("shop",))
+    follower = replace(shop, name="follower", revision=Revision(promoted=Promoted(("shop",), 60.0)))
+    handler, queue = engine(server, host, Settings((shop, after, follower))), Asked()
+    declared = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own", "namespace": "shop"}}
+    sha = host.commit({"shop/web.yaml": json.dumps(declared), "after/web.yaml": json.dumps(declared)})
+    host.push(sha)
+    worker = working(handler, queue, RunEvents())
+    assert worker(messages(push(sha, target="after")), Context(300.0)) == ALL_TAKEN
+    assert (queue.jobs, state_of(handler, "after").status.phase) == ([], "waiting")
+    assert worker(messages(push(sha)), Context(300.0)) == ALL_TAKEN
+    assert sorted((job.target, job.trigger) for job in queue.jobs) == [("after", "tick"), ("follower", "tick")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 from handler.app.build import Handler
 from handler.feedback.emf import EmfLines
+from handler.functions import http_entry
 from handler.functions.gateway import Answer, served
 from handler.functions.http_entry import TOKENS, behind
 from handler.inspect.inspector import Inspector
@@ -23,6 +25,8 @@ from tests.fakes.engine import cluster, engine
 from tests.fakes.git_host import GitHost
 from tests.fakes.objects import FakeObjects
 from tests.fakes.signed_webhooks import SECRETS, SHOP, Kept, door_secrets, door_settings
+from tests.unit.engine.promoting_targets import promoted_once
+from tests.unit.functions.conftest import CONFIG, QUEUE
 from tests.unit.web.openapi_schema import declared
 
 
@@ -103,3 +107,20 @@ def test_an_unreadable_record_is_no_end_of_a_run() -> None:
 def test_the_api_function_serves_healthz_but_not_readyz(handler: Handler) -> None:
     assert door(handler.records)("/healthz") == (200, {"web": "ok"})
     assert door(handler.records)("/readyz")[0] == 404
+
+
+def test_a_target_that_follows_others_says_what_its_next_commit_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = promoted_once()
+    second = line.commit("2")
+    line.done("staging")
+    targets = [{"name": each.name, "repository": {"url": each.repository.url}, "namespaces": [each.name]} for each in line.targets]
+    targets[1] |= {"revision": {"promoted": {"from": "staging", "soak": "30m"}}}
+    (tmp_path / "anneal.yaml").write_text(json.dumps({**CONFIG, "targets": targets}))
+    monkeypatch.setattr(http_entry, "clusters", lambda _base, _environ: line.handler)
+    environ = {"ANNEAL_CONFIG": str(tmp_path / "anneal.yaml"), "ANNEAL_QUEUE_URL": QUEUE, "ALL": SECRETS["ALL"]}
+    event = aws_events.function_url("GET", "/api/targets/prod", {"Authorization": f"Bearer {SECRETS['ALL']}"})
+    answer = served(http_entry.api(environ))(event, Context())
+    (awaited,) = json.loads(answer["body"])["promotion"]
+    assert (answer["statusCode"], awaited["target"]) == (200, "staging")
+    assert awaited["why"].startswith(f"has kept {second[:12]} healthy for")
+    Draft202012Validator(declared("/api/targets/{target}", 200)).validate(json.loads(answer["body"]))

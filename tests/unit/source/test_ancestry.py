@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from handler.model.errors import GitUnavailable, RefNotFound
 from handler.source.ancestry import KnownAncestry, leads_to, parents
 from handler.source.git_objects import BLOB, COMMIT
+from tests.unit.waiting import PATIENCE, joined
 
 A, B, C, D = (digit * 40 for digit in "abcd")
 
@@ -76,3 +79,17 @@ def test_a_thousand_answers_are_kept_and_the_oldest_goes() -> None:
     known.get(f"{1000:040x}", A)
     known.get(f"{0:040x}", A)
     assert len(asked) == 1002
+
+
+def test_what_is_asked_at_once_is_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting, asked = joined(monkeypatch), list[str]()
+
+    def ask(_: str, of: str) -> bool:
+        asked.append(of)
+        assert waiting.acquire(timeout=PATIENCE), "the other caller asks for itself"
+        return True
+
+    known = KnownAncestry(ask)
+    with ThreadPoolExecutor(2) as threads:
+        assert [*threads.map(known.get, (A, A), (B, B))] == [True, True]
+    assert asked == [B]

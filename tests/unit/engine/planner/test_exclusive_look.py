@@ -385,3 +385,14 @@ def test_a_change_of_an_orphan_names_uid_version_and_finalizers(watched: Watched
     expected = (live["metadata"]["uid"], live["metadata"]["resourceVersion"], ("acme.io/hold",), True)
     assert isinstance(change, Change)
     assert (change.uid, change.resource_version, change.finalizers, change.unmarked) == expected
+
+
+@pytest.mark.parametrize(
+    ("user", "left"), [("system:serviceaccount:shop:it", "its own account"), ("ada", ""), ("", "as its own aren't known")]
+)
+def test_what_became_the_targets_own_account_right_before_its_deletion_stays(watched: Watched, user: str, left: str) -> None:
+    who: Reply = (201, {"status": {"userInfo": {"username": user}}}, {})
+    watched.shop.meet = lambda call, do: who if user and call.asked.path.endswith("/selfsubjectreviews") else do()
+    change = Change(Action.PRUNE, Identity("", "ServiceAccount", "shop", "it"), "u", "1", unmarked=True)
+    again = watched.shop.planner.exclusive.judged_again(change, {"metadata": {"uid": "u", "resourceVersion": "2"}}, ())
+    assert (again.writes, left in again.reason) == (not left, True)

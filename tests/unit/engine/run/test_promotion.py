@@ -13,6 +13,7 @@ from handler.model.result import Outcome
 from handler.model.tree import Tree
 from handler.state.record import Pin
 from handler.state.soak import Soak
+from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
 
@@ -43,7 +44,8 @@ def test_a_commit_follows_once_it_is_healthy_for_the_soak(line: Line) -> None:
     assert line.on() == first
     line.later(SOAK - 1)
     result = line.done("prod")
-    assert result.message.endswith(f"staging: has kept {second[:12]} healthy for 29m59s of 30m")
+    by_hand = f"without waiting for that: anneal promote prod --commit {second}"
+    assert result.message.endswith(f"staging: has kept {second[:12]} healthy for 29m59s of 30m; {by_hand}")
     assert result.next_try == line.now + 1
     line.later(1)
     assert line.on() == second
@@ -192,14 +194,64 @@ def test_unpinned_it_is_followed_again_and_the_pinned_one_is_not_rolled_back_fro
     assert line.on() == second
 
 
+def test_what_was_promoted_before_it_was_rolled_back_from_is_said_to_be_so_until_something_newer_follows(line: Line) -> None:
+    first, second = line.state("staging").commit, line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    assert line.on() == second
+    line.done("staging", "oneoff", rollback=True, actor="ada")
+    for seconds in (MINUTE, SOAK):
+        line.later(seconds)
+        assert line.done("prod").message == (
+            f"{second[:12]} is applied; staging: was rolled back from {second[:12]}; to go back, too: anneal rollback prod"
+        )
+    third = line.commit("3")
+    line.done("staging")
+    assert "was rolled back from" in (waits := line.done("prod").message)
+    assert f"has kept {third[:12]} healthy for 0s of 30m" in waits
+    line.later(SOAK)
+    assert (line.on(), line.value("prod"), line.state("prod").pin) == (third, "3", None)
+    assert line.done("prod").message == f"{third[:12]} is applied"
+    assert first != second
+
+
+def test_a_branch_that_was_put_back_by_force_takes_no_promoted_target_with_it_and_that_is_said(line: Line) -> None:
+    first, second = line.state("staging").commit, line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    assert line.on() == second
+    line.host.push(first)
+    line.done("staging")
+    line.later(SOAK)
+    said = f"{first[:12]} is older than what it has recorded, {second[:12]}; to go back: anneal rollback prod --to {first}"
+    assert line.done("prod").message == f"{second[:12]} is applied; {said}"
+    line.done("prod", "oneoff", rollback=True, commit=first, actor="ada")
+    assert line.value("prod") == "1"
+
+
+def test_a_record_that_was_deleted_by_hand_holds_the_target_and_that_is_said(line: Line) -> None:
+    first, second = line.state("prod").commit, line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    line.server.must(Asked("DELETE", "/api/v1/namespaces/anneal-system/configmaps/anneal-staging", {}, {}, "", ""))
+    assert line.done("prod").message == f"{first[:12]} is applied; staging: has no record: it never ran; anneal status staging"
+    line.done("staging")
+    line.done("staging")
+    line.later(SOAK - 1)
+    assert line.on() == first
+    line.later(1)
+    assert line.on() == second
+
+
 # --- what a record claims
-def forge(line: Line, *commits: str) -> None:
-    """Let staging's record claim these commits, each healthy for ever, the newest first."""
+def forge(line: Line, *commits: str, ended: str = "replaced") -> None:
+    """Let staging's record claim these commits, each healthy for ever, the newest first. `ended`: how, of the last one."""
     known = line.state("staging")
     soaks = tuple(Soak((each,), str(index) * 64, known.settings, "2020-01-01T00:00:00Z") for index, each in enumerate(commits))
     first, *rest = (replace(each, healthy_since="2020-01-01T00:00:00Z") for each in soaks)
-    ended = tuple(replace(each, until="2021-01-01T00:00:00Z", ended="replaced") for each in rest)
-    body = replace(known, soaks=(first, *ended), commit=commits[0], reads="0" * 64)
+    over = [replace(each, until="2021-01-01T00:00:00Z", ended="replaced") for each in rest]
+    over[-1:] = [replace(each, ended=ended) for each in over[-1:]]
+    body = replace(known, soaks=(first, *over), commit=commits[0], reads="0" * 64)
     store = line.handler.store(line.handler.target("staging"))
     store._keep = lambda _, state: state  # a record that another program has written
     store.update(lambda _: body)
@@ -229,14 +281,16 @@ def test_an_older_claim_deploys_nothing_and_an_unknown_commit_neither(line: Line
     assert line.run("prod", "oneoff", promote=True, commit=first).message.endswith(f"to go back: anneal rollback prod --to {first}")
 
 
-def test_a_forged_record_costs_a_few_questions() -> None:
+@pytest.mark.parametrize("ended", ["replaced", "rolled-back"])
+def test_a_forged_record_costs_a_few_questions(ended: str) -> None:
     line = Line()
     line.commit("1")
     line.done("staging")
     line.later(SOAK)
     line.done("prod")
     first = line.state("prod").commit
-    forge(line, *(line.host.commit({"forged": str(number)}) for number in range(9)), line.commit("2"))
+    forged = [line.host.commit({"forged": str(number)}) for number in range(9)]
+    forge(line, *forged, first if ended == "rolled-back" else line.commit("2"), ended=ended)
     asked = list[tuple[str, str]]()
     promoters = promoters_of(line.handler, PROD)
 

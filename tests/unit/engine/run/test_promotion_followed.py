@@ -74,6 +74,20 @@ def test_unpin_follows_again_at_once(line: Line) -> None:
     assert line.state("prod").commit == second
 
 
+def test_where_what_it_follows_is_not_configured_it_follows_nothing_else() -> None:
+    """A glob matches nothing: the branch isn't what it follows."""
+    line = Line((STAGING, following("late", "stag*")))
+    line.commit("1")
+    line.done("staging")
+    line.later(SOAK)
+    line.targets = line.targets[1:]
+    line.restart()
+    waits = line.run("late")
+    assert (waits.outcome, waits.code, line.value("late")) == (Outcome.WAITING, "not-promoted", "")
+    assert waits.problems[0].message == "no target that it follows is configured here"
+    assert line.run("late", "oneoff", promote=True, actor="ada").outcome is Outcome.REFUSED
+
+
 # --- by hand
 def test_promoted_by_hand_it_is_pinned_to_nothing_and_follows_what_is_newer(line: Line) -> None:
     second = line.commit("2")
@@ -138,7 +152,7 @@ def test_one_that_finds_a_run_under_way_says_that_nothing_was_promoted_and_what_
 def test_not_even_force_brings_what_is_not_on_the_branch(line: Line) -> None:
     side = line.host.commit({"prod/own.json": "{}"})
     refused = line.run("prod", "oneoff", promote=True, commit=side, force=True)
-    assert (refused.outcome, "is not on its branch" in refused.message) == (Outcome.REFUSED, True)
+    assert (refused.outcome, "is not on the branch" in refused.message) == (Outcome.REFUSED, True)
 
 
 def test_what_is_no_commit_of_the_host_is_refused_and_leaves_no_word_in_the_record(line: Line) -> None:

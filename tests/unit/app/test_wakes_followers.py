@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from handler.app.followers import Followers
-from handler.config.settings import Settings
+from handler.app.record_summaries import Readable
+from handler.app.wakes import Wakes
+from handler.config.settings import Settings, Target
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.run_event import HealthChanged, RunEnded
 from tests.unit.engine.promoting_targets import PROD, STAGING, following
 
 
+def unread(_target: Target) -> Readable:
+    raise AssertionError("no target depends on another")
+
+
 def woken(event: RunEnded | HealthChanged) -> list[str]:
     found: list[Job] = []
-    Followers(Settings(targets=(STAGING, PROD, following("last", "prod"))), found.extend).hear(event)
+    Wakes(Settings(targets=(STAGING, PROD, following("last", "prod"))), unread, found.extend).hear(event)
     assert all(job.trigger == "tick" for job in found)
     return [job.target for job in found]
 

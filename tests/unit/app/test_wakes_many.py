@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from handler.app.dependants import Dependants
+from handler.app.wakes import Wakes
 from handler.config.settings import Settings, Target
 from handler.model.event import Job
 from handler.model.result import Outcome
@@ -42,12 +42,12 @@ def test_one_push_for_all_ends_in_two_runs_each(waits: Mapping[str, tuple[str, .
     def wake(ticks: Sequence[Job]) -> None:
         jobs.extend(job for job in ticks if job not in jobs)  # as a queue coalesces them
 
-    dependants = Dependants(settings, handler.records, wake)
+    wakes = Wakes(settings, handler.records, wake)
     while jobs:
         job = jobs.popleft()
         result = handler.run(job)
         ends[job.target].append(result.outcome)
-        dependants.hear(RunEnded.of(job, result, 0.0))
+        wakes.hear(RunEnded.of(job, result, 0.0))
     assert ends.pop("t0") == [Outcome.APPLIED]
     assert set(map(tuple, ends.values())) == {(Outcome.WAITING, Outcome.APPLIED)}
     assert asked["lists"] == len({first for name in waits for first in waits[name]}), "one for each that others depend on"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from handler.app.dependants import Dependants
 from handler.app.record_summaries import TOOLING
+from handler.app.wakes import Wakes
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import ClusterUnavailable
@@ -78,7 +78,7 @@ def clusters() -> Clusters:
 
 
 def heard(clusters: Clusters, event: RunEvent) -> list[list[str]]:
-    Dependants(SETTINGS, clusters.records, clusters.wake).hear(event)
+    Wakes(SETTINGS, clusters.records, clusters.wake).hear(event)
     return clusters.woken
 
 
