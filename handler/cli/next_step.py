@@ -88,7 +88,7 @@ def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
         or _from_lease(name, row)
         or _from_git(row, failed=True)
         or _from_status(name, row.state.status, row)
-        or _from_health(name, row.state.health)
+        or _from_health(name, row.state.health, unserved=row.unserved)
         or _from_leftovers(row.target, row.state)
         or _from_git(row, failed=False)
         or _from_server(name, row)
@@ -221,6 +221,8 @@ def _from_dependencies(again: str, state: State, row: TargetRow) -> NextStep | N
     first, *others = state.awaits.on
     more = f"; and for {' and '.join(each.target for each in others)}" if others else ""
     seen = f"{state.awaits.commit[:12]} waits for {first.target}: {first.why}{more}; once that is ready, {_tries(again, row)}"
+    if row.unserved and first.fix == f"anneal status {first.target}":
+        return NextStep(f"{seen}; no server looks at {first.target} again; to do so now:", f"anneal apply {first.target}")
     return _advised(seen, first)
 
 
@@ -280,7 +282,7 @@ def _has_pods(line: str) -> bool:
     return line.partition("/")[0] in _WITH_LOGS and not line.endswith(_GONE)
 
 
-def _from_health(name: str, health: TargetHealth) -> NextStep | None:
+def _from_health(name: str, health: TargetHealth, *, unserved: bool) -> NextStep | None:
     if health.state == HealthState.DEGRADED and all(line.endswith(_GONE) for line in health.worst):
         return NextStep("what git declares is gone from the cluster; to bring it back:", f"anneal apply {name}")
     if health.state == HealthState.DEGRADED and any(map(_has_pods, health.worst)):
@@ -290,7 +292,8 @@ def _from_health(name: str, health: TargetHealth) -> NextStep | None:
     if health.state == HealthState.UNKNOWN and health.since:
         return NextStep("how it does isn't known, as said below; to judge it now:", f"anneal apply {name}")
     if health.state == HealthState.PROGRESSING:
-        return NextStep("not all of it is healthy yet, as said below", urgent=False)
+        looks = "; no server looks again; to do so now:" if unserved else ""
+        return NextStep(f"not all of it is healthy yet, as said below{looks}", f"anneal apply {name}" if unserved else "", urgent=False)
     return NextStep("it is healthy, with what is noted below", urgent=False) if health.notes else None
 
 

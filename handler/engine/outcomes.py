@@ -78,7 +78,8 @@ def _due(run: RunContext, planned: Planned) -> float:
         return run.deps.clock() + _LOOK_AGAIN
     now, due = run.deps.clock(), seconds_of(run.state.drift_due) if run.state.drift_due else 0.0
     kept = due if due > run.round.started else 0.0
-    asked = (kept, transitions.look_due(run.state, planned, now), transitions.grace_due(transitions.unmarked_orphans(planned), now))
+    grace = transitions.grace_due(transitions.unmarked_orphans(planned), now, run.deps.planner.api.server_time())
+    asked = (kept, transitions.look_due(run.state, planned, now), grace)
     return min((each for each in asked if each), default=0.0)
 
 

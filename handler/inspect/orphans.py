@@ -17,7 +17,7 @@ from handler.inspect.look import Look, Seen
 from handler.inspect.signs import Fate
 from handler.model.names import kubectl
 from handler.model.plan import Action, Change
-from handler.plan.exclusive import KEEP, expires
+from handler.plan.exclusive import KEEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _order(each: LiveOrphan) -> tuple[int, str, str]:
 
 def _orphan(look: Look, change: Change, since: str) -> LiveOrphan:
     fates = {Action.PRUNE: Fate.DELETED, Action.RECREATE: Fate.RECREATED}
-    kept = Fate.LEFT if change.sibling else Fate.EXPIRES if expires(change) else Fate.KEPT
+    kept = Fate.LEFT if change.sibling else Fate.EXPIRES if change.expires else Fate.KEPT
     fate = fates.get(change.action, kept)
     return LiveOrphan(
         object=str(change.identity),

@@ -56,7 +56,7 @@ class Change:
     `marks_only`: an update of our label and annotation, which are all that `manifest` holds.
     `terminating`: since when what git declares is being deleted all the same; empty: it isn't.
     `unmarked`: it lives in an exclusive namespace, undeclared and without our marks: no member; `until`: when it may be deleted, empty: it
-    isn't, or no run has said so yet.
+    isn't, or no run has said so yet; `expires`: nothing but its grace keeps it.
     """
 
     action: Action
@@ -76,6 +76,7 @@ class Change:
     terminating: str = ""
     unmarked: bool = False
     until: str = ""
+    expires: bool = False
 
     @property
     def is_left(self) -> bool:

@@ -42,7 +42,7 @@ class Comparison:
 
     `hides`, `hidden`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render
     knows them. `gaps`: takes the fields of each declared live object, `secrets`: the live Secrets, `adoptions`: what isn't ours
-    yet; None: they aren't asked for.
+    yet; None: they aren't asked for. `owners`: the uids of what owns members.
     """
 
     ours: Membership
@@ -64,6 +64,7 @@ class Comparison:
     gaps: FieldGaps | None = None
     secrets: dict[Identity, dict[str, Any]] | None = field(default=None, repr=False)
     adoptions: Adoptions | None = None
+    owners: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def living(self) -> tuple[Identity, ...]:
@@ -99,11 +100,12 @@ class Comparison:
 
     def _see(self, identity: Identity, item: Desired | None, live: dict[str, Any]) -> None:
         ours, former = is_member(live, identity, self.ours), self.ours.is_former(live, identity)  # former marks differ from declared ones
-        for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes):
+        for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes, self.owners):
             sorted_before.pop(identity, None)
         self._note_anew(identity, live)
         if ours or item is not None:
             self._note_secret(identity, live)
+            self._note_owners(identity, live)
         steered = item is not None and steering.is_steered(live)
         odd = steering.note(live) if steered else ""
         if odd:
@@ -157,6 +159,10 @@ class Comparison:
     def _note_anew(self, identity: Identity, live: dict[str, Any]) -> None:
         if identity in self.ignoring.unstable:
             self.anew[identity] = live
+
+    def _note_owners(self, identity: Identity, live: dict[str, Any]) -> None:
+        if owners := live["metadata"].get("ownerReferences"):
+            self.owners[identity] = tuple(str(each.get("uid")) for each in owners)
 
     def _note_secret(self, identity: Identity, live: dict[str, Any]) -> None:
         if self.secrets is not None and identity.group_kind == SECRET:

@@ -2,6 +2,7 @@
 
     never asked for    kinds of the system and of metrics, what can't be listed and deleted, what has an owner
     left alone         members of any ApplySet, what another tool or a controller has made, tokens, releases of Helm, what holds data
+    kept               what others need: what something that stays names (`references`), what owns a member or data
     an orphan          everything else that git doesn't declare: shown with the time of its deletion, deleted after that
 
 Law: only metadata is known of an object, so each rule reads no more. What is in doubt is left alone. A time that was shown never comes
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 from handler.config.settings import Prune
@@ -22,9 +24,9 @@ from handler.model.numbers import many
 from handler.model.plan import Action, Change
 from handler.plan.inventory import marked_target
 from handler.plan.ownership import foreign_owner
+from handler.plan.prune import is_custom
 
 KEEP = "anneal.dev/prune=disabled"  # the annotation by which a person keeps an object, as kubectl writes it
-_KEPT = "; kept: "
 SYSTEM = ""  # what is left alone as the system's own, or with its owner: no word is said of it
 _PARENT = "applyset.kubernetes.io/id"
 _SYSTEM_KINDS = frozenset(
@@ -34,9 +36,17 @@ _SYSTEM_KINDS = frozenset(
         GroupKind("", "Endpoints"),
         GroupKind("discovery.k8s.io", "EndpointSlice"),
         GroupKind("coordination.k8s.io", "Lease"),
+        GroupKind("coordination.k8s.io", "LeaseCandidate"),
         GroupKind("apps", "ControllerRevision"),
+        GroupKind("certificates.k8s.io", "PodCertificateRequest"),
+        GroupKind("storage.k8s.io", "CSIStorageCapacity"),
+        GroupKind("image.openshift.io", "ImageStreamTag"),  # these four are views of other objects
+        GroupKind("image.openshift.io", "ImageTag"),
+        GroupKind("authorization.openshift.io", "Role"),
+        GroupKind("authorization.openshift.io", "RoleBinding"),
     }
 )
+_SYSTEM_GROUPS = ("metrics.k8s.io", "wgpolicyk8s.io", "reports.kyverno.io")  # how the names of groups end: metrics, reports on policies
 _MIRRORED = frozenset({"projectcalico.org", "crd.projectcalico.org"})
 """Both serve one object, under two uids, each with labels of its own: what git declares of one is undeclared in the other."""
 _SYSTEM_OBJECTS = frozenset(
@@ -45,26 +55,35 @@ _SYSTEM_OBJECTS = frozenset(
         ("", "ConfigMap", "kube-root-ca.crt"),
         ("", "ConfigMap", "openshift-service-ca.crt"),
         ("", "ConfigMap", "istio-ca-root-cert"),
+        ("", "ConfigMap", "istio-ca-crl"),
     }
 )
 """Controllers write these into every namespace, and write them again."""
-_DATA = {
+_ACCOUNTS_OF_OPENSHIFT = frozenset({"builder", "deployer"})
+DATA = {
     GroupKind("", "PersistentVolumeClaim"): "PersistentVolumeClaims, which hold data",
     GroupKind("snapshot.storage.k8s.io", "VolumeSnapshot"): "VolumeSnapshots, which hold data",
+    GroupKind("groupsnapshot.storage.k8s.io", "VolumeGroupSnapshot"): "VolumeGroupSnapshots, which hold data",
 }
+_WORKLOADS = ("apps", "batch")
 _SECRET = GroupKind("", "Secret")
 _TOKENS, _HELM, _LOCK = "tokens of ServiceAccounts", "records of Helm releases", "locks of leader elections"
 _MARKS: tuple[tuple[str, str], ...] = (
     ("kubernetes.io/service-account.name", _TOKENS),  # the API server demands it of a Secret with a token
-    ("openshift.io/internal-registry-pull-secret-ref", _TOKENS),
+    ("openshift.io/internal-registry-auth-token.*", _TOKENS),
+    ("openshift.io/token-secret.name", _TOKENS),
     ("control-plane.alpha.kubernetes.io/leader", _LOCK),
     ("cert-manager.io/certificate-name", "certificates of cert-manager"),
     ("acme.cert-manager.io/*", "certificates of cert-manager"),
+    ("controller.cert-manager.io/fao", "certificates of cert-manager"),
     ("trust.cert-manager.io/bundle", "bundles of trust-manager"),
     ("generate.kyverno.io/*", "what Kyverno generates"),
     ("policies.kyverno.io/*", "what Kyverno generates"),
     ("hnc.x-k8s.io/inherited-from", "what the hierarchical namespace controller copies"),
     ("reflector.v1.k8s.emberstack.com/reflects", "what Reflector copies"),
+    ("replicator.v1.mittwald.de/replicated-*", "what kubernetes-replicator copies"),
+    ("kubed.appscode.com/origin*", "what the config syncer copies"),
+    ("authz.cluster.cattle.io/*", "what Rancher binds"),
     ("crossplane.io/*", "what Crossplane manages"),
     ("reconcile.external-secrets.io/*", "what External Secrets writes"),
     ("kapp.k14s.io/is-app*", "records of kapp"),
@@ -118,7 +137,12 @@ def own_rights(identity: Identity, known: Collection[Identity] | None) -> str | 
 def is_looked_for(resource: Resource) -> bool:
     """Whether objects of a kind can be orphans of a namespace. `resource`: with its verbs."""
     served = resource.namespaced and {"list", "delete"} <= resource.verbs
-    return served and resource.group_kind not in _SYSTEM_KINDS and not resource.group.endswith("metrics.k8s.io")
+    return served and resource.group_kind not in _SYSTEM_KINDS and not resource.group.endswith(_SYSTEM_GROUPS)
+
+
+def may_own_data(kind: GroupKind) -> bool:
+    """Whether deleting an object of a kind may delete what holds data: controllers make it own that."""
+    return kind.group in _WORKLOADS or kind.kind == "Pod" or is_custom(kind.group)
 
 
 def left_alone(live: Mapping[str, Any], identity: Identity) -> str | None:
@@ -137,18 +161,27 @@ def left_alone(live: Mapping[str, Any], identity: Identity) -> str | None:
         return f"what belongs to {owner.name}"
     if identity.group in _MIRRORED:
         return "what Calico mirrors"
-    return _DATA.get(identity.group_kind) or _secret_of(identity, labels) or _marked((*labels, *annotations))
+    return DATA.get(identity.group_kind) or _made_by(identity, labels) or _marked((*labels, *annotations))
 
 
-def _secret_of(identity: Identity, labels: Mapping[str, str]) -> str | None:
-    """Name what Helm 3 and 2 keep in Secrets or ConfigMaps, and bootstrap tokens."""
+def _made_by(identity: Identity, labels: Mapping[str, str]) -> str | None:
+    """Name what Helm 3 and 2 keep in Secrets or ConfigMaps, bootstrap tokens, and what a cluster gives each namespace."""
+    if identity.group_kind == ACCOUNT and identity.name in _ACCOUNTS_OF_OPENSHIFT:
+        return "accounts of OpenShift"
+    if identity.group == _RBAC and identity.name.startswith("system:"):
+        return "roles and bindings of the system"
     if labels.get("owner") == "helm" or labels.get("OWNER") == "TILLER" or identity.name.startswith("sh.helm.release.v1."):
         return _HELM
     return _TOKENS if identity.group_kind == _SECRET and identity.name.startswith("bootstrap-token-") else None
 
 
 def _marked(keys: Iterable[str]) -> str | None:
-    return next((noun for key in keys for pattern, noun in _MARKS if fnmatchcase(key, pattern)), None)
+    return next(filter(None, map(_mark, keys)), None)
+
+
+@lru_cache(4096)  # thousands of objects have the same labels
+def _mark(key: str) -> str | None:
+    return next((noun for pattern, noun in _MARKS if fnmatchcase(key, pattern)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +210,6 @@ def unread(known: Sighting, grace: float, now: float) -> float | None:
 def said(identity: Identity, text: str) -> str:
     """Return a change's reason: where the object lives undeclared, and `text`."""
     return f"isn't declared in exclusive namespace {identity.namespace}{text}"
-
-
-def said_kept(identity: Identity, why: str) -> str:
-    """Return the reason of a change that keeps an orphan, whatever its grace."""
-    return said(identity, f"{_KEPT}{why}")
-
-
-def expires(change: Change) -> bool:
-    """Whether a change is of an orphan that a later drift run deletes."""
-    return change.unmarked and change.action is Action.SKIP and not change.sibling and _KEPT not in change.reason
 
 
 def held_strangers(changes: Iterable[Change], members: Iterable[Identity], prune: Prune) -> dict[tuple[str, str, str], str]:

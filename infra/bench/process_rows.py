@@ -35,9 +35,13 @@ def memory(bed: Bed) -> Iterator[Row]:
     )
 
 
-def peak(bed: Bed, shop: Shop, *exclusive: str) -> float:
-    """Run two drift runs in a process of their own and return its peak resident memory, in MB. `exclusive`: namespaces."""
-    facts = {"kubeconfig": str(bed.kubeconfig), "name": shop.target.name, "url": shop.target.repository.url, "exclusive": exclusive}
+def peak(bed: Bed, shop: Shop, exclusive: str = "", undeclared: int = 0) -> float:
+    """Run two drift runs in a process of their own and return its peak resident memory, in MB.
+
+    `exclusive`: a namespace, in which so many objects are `undeclared`.
+    """
+    place = {"kubeconfig": str(bed.kubeconfig), "name": shop.target.name, "url": shop.target.repository.url}
+    facts = {**place, "exclusive": exclusive, "undeclared": undeclared}
     done = subprocess.run(
         [sys.executable, "-m", "infra.bench.measured", json.dumps(facts)], check=True, capture_output=True, text=True, cwd=_root()
     )

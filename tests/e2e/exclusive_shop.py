@@ -1,4 +1,4 @@
-"""A shop with an exclusive namespace, and a clock that the test moves on: what drift runs delete there, and when."""
+"""A shop with an exclusive namespace, and clocks that the test moves on, its own and the API server's: what drift runs delete, and when."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.app.build import Handler
+from handler.cluster.api import Api
 from handler.config.settings import HoldAbove, Prune, Target
 from handler.engine.run.dependencies import Dependencies
 from handler.model.plan import Action
@@ -22,10 +23,11 @@ BOLD = Prune(hold_above=HoldAbove(1000, 1.0))
 
 @dataclass
 class ExclusiveShop:
-    """Runs of a shop by its own clock, which begins now; `web` is all that it declares at first."""
+    """Runs of a shop by a clock that begins now; `web` is all that it declares at first. `fast`: by how much its own is wrong."""
 
     shop: Shop
     ahead: float = 0.0
+    fast: float = 0.0
     web: Document = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,8 +47,9 @@ class ExclusiveShop:
 
         def timed(target: Target) -> Dependencies:
             made = make(target)
-            clock = made.clock
-            return replace(made, clock=lambda: clock() + self.ahead)
+            clock, api = made.clock, made.planner.api
+            api.server_time = lambda: Api.server_time(api) + self.ahead  # type: ignore[method-assign]  # the seam
+            return replace(made, clock=lambda: clock() + self.ahead + self.fast)
 
         handler._dependencies = timed  # type: ignore[method-assign]  # the seam
 
@@ -72,11 +75,15 @@ class ExclusiveShop:
         return {each.identity.name: each for each in self.shop.state().orphans if each.unmarked}
 
     def wait_for(self, orphan: Orphan) -> None:
-        """Move the clock on to the moment at which an orphan may be deleted."""
-        self.ahead += max(seconds_of(orphan.until) - self.now(), 0.0)
+        """Move the clocks on to when an orphan may be deleted, whatever fraction of a second the API server leaves out of its date."""
+        self.ahead += max(seconds_of(orphan.until) + 2 - self.now(), 0.0)
 
     def now(self) -> float:
-        return self.shop.handler.dependencies(self.shop.name).clock()
+        return server_time(self.shop)
+
+
+def server_time(shop: Shop) -> float:
+    return shop.handler.dependencies(shop.name).planner.api.server_time()
 
 
 def planned(result: Result) -> dict[str, tuple[Action, str]]:

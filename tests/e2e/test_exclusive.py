@@ -22,7 +22,7 @@ from handler.model.result import Outcome
 from handler.state.record_format import seconds_of
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, deployment, secret, service
-from tests.e2e.exclusive_shop import BOLD, GRACE, ExclusiveShop, planned
+from tests.e2e.exclusive_shop import BOLD, GRACE, ExclusiveShop, planned, server_time
 from tests.e2e.killed_runs import Wire, is_recorded, kill_after
 from tests.e2e.one_target import DONE, STATES, Shop, told
 from tests.e2e.rbac_rights import ALL, allow
@@ -55,6 +55,18 @@ def test_undeclared_objects_are_shown_then_deleted_exactly_after_the_time_shown(
     assert (made.orphans(), made.shop.state().drift_due) == ({}, "")
     assert made.shop.live(made.web)
     assert made.run().outcome is Outcome.UNCHANGED
+
+
+def test_a_worker_whose_clock_is_fast_deletes_nothing_early_and_looks_again_when_it_may(made: ExclusiveShop) -> None:
+    made.plant(config_map(made.shop.name, "stray"))
+    made.run()
+    (known,) = made.orphans().values()
+    made.fast = 2 * GRACE
+    assert made.pruned() == set()
+    assert made.orphans() == {"stray": known}
+    assert seconds_of(made.shop.state().drift_due) > server_time(made.shop) + 2 * GRACE, "not again and again until then"
+    made.wait_for(known)
+    assert made.pruned() == {"stray"}
 
 
 def test_pushes_and_ticks_neither_look_nor_forget_until_the_time_has_come(made: ExclusiveShop) -> None:
@@ -182,7 +194,7 @@ def test_what_an_undeclared_workload_owns_goes_with_it(made: ExclusiveShop) -> N
 
 
 def is_over(shop: Shop, end: str) -> bool:
-    return seconds_of(end) < shop.handler.dependencies(shop.name).clock()
+    return seconds_of(end) + 2 < server_time(shop)
 
 
 def test_a_run_that_is_killed_at_any_write_leaves_the_grace_known_and_the_next_ones_finish(open_shop: Open, wired: Wire) -> None:
@@ -235,7 +247,7 @@ def test_what_a_sibling_declares_and_has_not_applied_yet_is_left_to_it(pair: Pai
 def test_a_kind_that_its_account_may_not_list_is_named_and_loses_nothing(made: ExclusiveShop) -> None:
     name = made.shop.name
     stray, key = config_map(name, "stray"), secret(name, "key", "x")
-    allow(made.shop, (ALL, "", "configmaps"))
+    allow(made.shop, (ALL, "", "configmaps"), *(("list", "", kind) for kind in ("pods", "serviceaccounts")))
     made.plant(stray, key)
     made.configure(impersonate=Impersonate(f"{name}/deployer"), cluster_scoped=())
     made.run("push")

@@ -17,13 +17,15 @@ from handler.render.sandbox import Sandbox
 from infra.githost import Host
 from infra.renderers.build import binaries
 from tests.e2e.conftest import shops
-from tests.e2e.documents import Document, claim, config_map, definition, deployment, job, offer, pods, secret, service
+from tests.e2e.documents import Document, claim, config_map, definition, deployment, job, offer, pods, secret, service, stateful_set
 from tests.e2e.exclusive_shop import ExclusiveShop
 from tests.e2e.one_target import Shop
 from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
 
 FLUX = {"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
+RBAC = "rbac.authorization.k8s.io"
+VIEW = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"}
 PROTECTIONS = {
     "anneal.dev/prune": "disabled",
     "kustomize.toolkit.fluxcd.io/prune": "disabled",
@@ -53,6 +55,18 @@ def leading(space: str, name: str) -> Document:
     return config_map(space, name, annotations={"control-plane.alpha.kubernetes.io/leader": '{"holderIdentity":"a"}'})
 
 
+def database(space: str) -> tuple[Document, Document]:
+    """Return a StatefulSet with which its claim would go, and what its pod mounts."""
+    key = secret(space, "database-key", "x")
+    made = stateful_set(space, "database")
+    mounted = {"volumes": [{"name": "key", "secret": {"secretName": "database-key"}}]}
+    made["spec"]["template"]["spec"] |= mounted
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    made["spec"] |= {"replicas": 1, "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Retain"}}
+    made["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": wanted}]
+    return made, key
+
+
 def saved(shop: Shop) -> dict[str, Document]:
     """What stays, by why."""
     space = shop.name
@@ -71,6 +85,10 @@ def saved(shop: Shop) -> dict[str, Document]:
         "service-account-token": token(space, "token"),
         "bootstrap-token": secret(space, "bootstrap-token-abcdef", "x"),
         "claim": claim(space, "data"),
+        "owner-of-a-claim": database(space)[0],
+        "used-by-its-pod": database(space)[1],
+        "account-of-openshift": typed("v1", "ServiceAccount", space, "builder"),
+        "binding-of-the-system": typed(f"{RBAC}/v1", "RoleBinding", space, "system:deployers", roleRef=VIEW, subjects=[]),
         "owned": config_map(space, "owned", ownerReferences=[owner]),
         "leader-election": leading(space, "leader"),
         "certificate": secret(space, "tls", "x", annotations={"cert-manager.io/certificate-name": "web"}),
@@ -100,7 +118,7 @@ def strays(shop: Shop) -> list[Document]:
         typed("v1", "ServiceAccount", space, "stray"),
         typed("v1", "ResourceQuota", space, "stray", spec={"hard": {"pods": "100"}}),
         typed("v1", "LimitRange", space, "stray", spec={"limits": []}),
-        typed("rbac.authorization.k8s.io/v1", "Role", space, "stray", rules=[]),
+        typed(f"{RBAC}/v1", "Role", space, "stray", rules=[]),
         typed("networking.k8s.io/v1", "Ingress", space, "stray", spec={"defaultBackend": backend}),
         offer(shop.group, space, "stray"),
     ]
@@ -169,6 +187,8 @@ def controlled(host: Host, sandbox: Sandbox, kubectl: Kubectl, tmp_path_factory:
             "declared": made.web,
         }
         until(lambda: all(map(shop.live, found.values())))
+        until(lambda: ((shop.live(claim(shop.name, "data-database-0")) or {}).get("metadata") or {}).get("ownerReferences"))
+        until(lambda: shop.live(typed("v1", "Pod", shop.name, "database-0")))
         before = uids(shop.live, found)
         made.run()
         for _ in range(2):
@@ -192,6 +212,7 @@ def uids(live: Callable[[Document], Document | None], found: dict[str, Document]
         *("member-of-an-applyset", "member-by-copied-label", "applyset-of-kubectl", "applyset-parent", "another-target", "declared"),
         *("endpoints", "endpoint-slice", "event", "lease", "controller-revision", "metrics"),
         *("default-service-account", "root-certificate", "owned", "leader-election", "certificate"),
+        *("owner-of-a-claim", "used-by-its-pod", "account-of-openshift", "binding-of-the-system"),
         *("service-account-token", "bootstrap-token", "helm-object", "helm-release", "claim"),
         *("flux-label", "flux-field-manager", "argocd-annotation", "kapp-label", "kluctl-label"),
         *("kubernixos-label", "fleet-annotation", "cli-utils-annotation"),
@@ -211,6 +232,8 @@ def test_what_nothing_saves_is_deleted(controlled: Controlled) -> None:
     [
         "Helm release web (1)",
         "PersistentVolumeClaims, which hold data (1)",
+        "accounts of OpenShift (1)",
+        "roles and bindings of the system (1)",
         "tokens of ServiceAccounts (2)",
         "records of Helm releases (1)",
     ],

@@ -61,7 +61,12 @@ def gap() -> None:
 def orphans() -> None:
     """Show what a run of TARGET, or of all targets, that compares live deletes and why, what it keeps and why, and what a guard holds.
 
-    That is one for a new commit, a drift run, or one that a person asks for.
+    That is one for a new commit, a drift run, or one that a person asks for. In exclusive namespaces it also lists what lives there
+    undeclared, with the time after which a drift run deletes it, or with what keeps it; in other namespaces of a target what lives
+    undeclared and unmarked, which is never touched. It writes nothing.
+
+    Exit codes: 0 looked at, 1 a target couldn't be looked at; with --exit-code 2 when something would go now, 0 while all that is
+    undeclared is kept or within its grace.
     """
 
 

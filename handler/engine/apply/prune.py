@@ -1,8 +1,8 @@
 """Deleting, the most dangerous thing we do: in stages, each object under its uid and resourceVersion, each stage gone before the next.
 
 Law: only after every apply of the run succeeded, and only what the plan showed; a moved object is judged again, and so is every Namespace
-and CRD right before it goes; a sibling's record is read again where it may declare an object. What isn't gone in time stops the rest: an
-operator must live to clear its finalizers.
+and CRD, and each undeclared object that may own data, right before it goes; a sibling's record is read again where it may declare an
+object. What isn't gone in time stops the rest: an operator must live to clear its finalizers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from handler.model.errors import Moved
 from handler.model.names import Identity, Resource
 from handler.model.plan import Action, Change, Plan
 from handler.plan.admission import CRD, NAMESPACE
+from handler.plan.exclusive import may_own_data
 from handler.plan.prune import prune_stages
 
 _TRIES = 3
@@ -62,7 +63,7 @@ class Pruner:
 
     def _prune_one(self, change: Change, tries: int = _TRIES) -> Change:
         resource = self._resource(change)
-        if change.identity.group_kind in (CRD, NAMESPACE):
+        if change.identity.group_kind in (CRD, NAMESPACE) or (change.unmarked and may_own_data(change.identity.group_kind)):
             change = self._looked_at_again(change, resource)
         if not change.writes or change.reason in (_GOING, _GONE):
             return change

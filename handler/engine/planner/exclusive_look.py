@@ -4,59 +4,55 @@
     other runs              nothing is asked: what the record knows stays there
 
 Law: what can't be read is no orphan, and the grace of what the record knows of it begins again. Only an object that this plan has seen,
-under the uid whose grace is over, is deleted, and never one that a sibling declares.
+under the uid whose grace is over, is deleted, and never one that a sibling declares, that a declared object names, or with which something
+that holds data would go.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from handler.cluster.access_review import whoami
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
-from handler.cluster.live import Listing, metadata, pages
-from handler.cluster.parallel import parallel
+from handler.cluster.live import Listing, pages
 from handler.config.settings import Target
+from handler.engine.planner.exclusive_content import ExclusiveContent, read
+from handler.engine.planner.exclusive_needs import Needs, named_in_git, users
 from handler.engine.planner.siblings import SiblingQuestions
-from handler.model.errors import AnnealError, ApiRefused
-from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of, uid_and_version
+from handler.model.errors import AnnealError
+from handler.model.manifest import Manifest
+from handler.model.names import Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import Action, Change
 from handler.plan.exclusive import (
+    DATA,
     RIGHTS,
     ROLE_BINDING,
-    SYSTEM,
     Sighting,
     is_looked_for,
     left_alone,
+    may_own_data,
     own_rights,
     rights_of,
     said,
-    said_kept,
     unread,
     until,
 )
 from handler.plan.prune import kept_by_itself, left_to
 from handler.state.record import Orphan
-from handler.state.record_format import is_recordable, seconds_of, stamp
+from handler.state.record_format import seconds_of, stamp
 
 MOST = 2000  # orphans of exclusive namespaces that a record keeps: the grace of more begins once some of these are gone
 _BESIDE = 20  # namespaces that aren't exclusive in which undeclared objects are listed
-_UNMARKED = f"!{PART_OF}"
-_PRECONDITIONS = ("uid", "resourceVersion")  # what an aggregated API serves without them can't be deleted safely
-_WORKERS = 8
 
 Object = dict[str, Any]
-Scope = tuple[GroupKind, str]  # a kind in a namespace
-_Rights = Mapping[str, Collection[Identity] | None]  # by exclusive namespace: see `own_rights`
 
 
 @dataclass(frozen=True, slots=True)
 class ExclusiveRequest:
-    """What a plan asks of exclusive namespaces. `known`: orphans of the record; `now`: seconds since the epoch.
+    """What a plan asks of exclusive namespaces. `known`: orphans of the record; `now`: by the API server's clock, seconds since the epoch.
 
     `looks`: whether this run looks; `kept`: why nothing is deleted there, empty: it may be; `records`: the run is no dry run, so that what
     it sees first is known from then on; `beside`: other namespaces, in which undeclared objects are only listed; `own`: namespace/name of
@@ -70,6 +66,19 @@ class ExclusiveRequest:
     records: bool = False
     beside: tuple[str, ...] = ()
     own: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredObjects:
+    """What a plan knows of git's objects. `declared`: all of them, hooks and doomed ones, too; `uids`: of what lives without our marks.
+
+    `owners`: the uids of what owns members.
+    """
+
+    declared: Collection[Identity] = ()
+    uids: Collection[str] = ()
+    manifests: tuple[Manifest, ...] = ()
+    owners: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +103,23 @@ class ExclusiveLook:
     api: Api
     discovery: Discovery
 
-    def find(
-        self, ask: ExclusiveRequest, declared: Collection[Identity], uids: Collection[str], handover: SiblingQuestions
-    ) -> ExclusiveFindings:
-        """Return what lives undeclared. `declared`: all that git declares, hooks and doomed objects, too; `uids`: of those that live.
+    def find(self, ask: ExclusiveRequest, git: DeclaredObjects, handover: SiblingQuestions) -> ExclusiveFindings:
+        """Return what lives undeclared.
 
         Raises AnnealError: what the server serves isn't known, or the siblings of something that would go can't be read.
         """
         known = {each.uid: each for each in ask.known if each.unmarked and each.identity.namespace in self.target.exclusive}
         if not ask.looks:
-            return ExclusiveFindings(orphans=tuple(_carried(ask, known.values(), declared)))
-        home = _home(ask.own, declared)
+            return ExclusiveFindings(orphans=tuple(_carried(ask, known.values(), git.declared)))
+        home = _home(ask.own, git.declared)
         spaces = [name for name in self.target.exclusive if name != home]
-        seen = self._seen((*spaces, *ask.beside[:_BESIDE]), declared, uids)
+        seen = self._seen((*spaces, *ask.beside[:_BESIDE]), git)
         inside = [live for live in seen.orphans.values() if identity_of(live).namespace in spaces]
-        missing = (each for uid, each in known.items() if uid not in seen.orphans and each.identity not in declared)
+        missing = (each for uid, each in known.items() if uid not in seen.orphans and each.identity not in git.declared)
         unseen = [each for each in missing if seen.lacks(each.identity)]
         room = max(MOST - len(unseen), 0)
-        judged = [self._judged(ask, live, known, room - number) for number, live in enumerate(_in_order(inside, known))]
+        needs = self._needs(seen, inside, git)
+        judged = [self._judged(ask, live, known, room - number, needs) for number, live in enumerate(_in_order(inside, known))]
         claims = handover.claims([change.identity for change in judged if change.writes])
         bodies = {identity_of(live): live for live in inside}
         changes = [_claimed(change, bodies[change.identity], claims) for change in judged]
@@ -126,41 +134,51 @@ class ExclusiveLook:
         if mine := self._own(change.identity):
             return replace(change, action=Action.SKIP, reason=f"is left alone: {mine}")
         noun = "is declared" if change.identity in declared else left_alone(live, change.identity)
-        kept = kept_by_itself(live) or noun
+        kept = kept_by_itself(live) or noun or (self._data_of(change) if may_own_data(change.identity.group_kind) else "")
         if noun is not None or kept:
             return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
         return replace(change, resource_version=uid_and_version(live)[1])
 
-    def _judged(self, ask: ExclusiveRequest, live: Object, known: Mapping[str, Orphan], room: int) -> Change:
+    def _needs(self, seen: ExclusiveContent, inside: Sequence[Object], git: DeclaredObjects) -> Needs:
+        """Return what keeps orphans that others need."""
+        if not inside:
+            return Needs()
+        needs = Needs(named_in_git(git.manifests), seen.owning(git.owners), seen.unread_data())
+        leaving = {str(live["metadata"]["uid"]): identity_of(live) for live in inside if not _kept(live, needs)}
+        return needs.also(*users(self.api, self.discovery.listable(), seen, leaving))
+
+    def _data_of(self, change: Change) -> str:
+        """Return why an object stays as it owns what holds data by now; empty: it doesn't."""
+        kinds = (kind for kind in self.discovery.listable() if kind.group_kind in DATA)
+        seen = read(self.api, [(kind, change.identity.namespace) for kind in kinds], self.discovery.stale)
+        return Needs({}, seen.owning(), seen.unread_data()).by_data(change.identity, change.uid)
+
+    def _judged(self, ask: ExclusiveRequest, live: Object, known: Mapping[str, Orphan], room: int, needs: Needs) -> Change:
         identity, (uid, version) = identity_of(live), uid_and_version(live)
         finalizers = tuple(str(name) for name in live["metadata"].get("finalizers") or ())
         change = Change(Action.SKIP, identity, uid, version, finalizers=finalizers, unmarked=True)
-        going = f"is being deleted since {live['metadata'].get('deletionTimestamp')}" if live["metadata"].get("deletionTimestamp") else ""
-        kept = kept_by_itself(live) or going or ask.kept
-        if kept:
-            return replace(change, reason=said_kept(identity, kept))
         before = known.get(uid)
-        if before is None and room <= 0:
-            return replace(change, reason=said_kept(identity, f"{MOST} others come first"))
+        full = f"{MOST} others come first" if before is None and room <= 0 else ""
+        kept = _kept(live, needs) or ask.kept or full
+        if kept:
+            return replace(change, reason=said(identity, f"; kept: {kept}"))
+        change = replace(change, expires=True)
         grace = self.target.orphan_grace
         end = stamp(until(_sighting(before) if before else None, grace, ask.now))
         if (before is None or not before.until) and not ask.records:
             return replace(change, reason=said(identity, f"; deleted orphanGrace ({grace:.0f} s) after the next drift run has noted it"))
         if before is not None and seconds_of(end) <= ask.now:
-            return replace(change, action=Action.PRUNE, reason=said(identity, f" since {before.since}"), until=end)
+            return replace(change, action=Action.PRUNE, reason=said(identity, f" since {before.since}"), until=end, expires=False)
         return replace(change, reason=said(identity, f"; deleted after {end}"), until=end)
 
     # --- what lives
-    def _seen(self, namespaces: Sequence[str], declared: Collection[Identity], uids: Collection[str]) -> _Seen:
+    def _seen(self, namespaces: Sequence[str], git: DeclaredObjects) -> ExclusiveContent:
         self.discovery.refresh()
         index = self.discovery.index()
         wanted = [(resource, name) for resource in index.listable() if is_looked_for(resource) for name in namespaces]
         rights = {name: self._rights(index.preferred.get(ROLE_BINDING), name) for name in namespaces if name in self.target.exclusive}
-        answers = parallel([partial(_listed, self.api, *each, declared, rights) for each in wanted], _WORKERS)
-        seen = _Seen(index.served.stale)
-        for (resource, name), answer in zip(wanted, answers, strict=True):
-            seen.add(resource, name, answer)
-        seen.drop_declared(uids)
+        seen = read(self.api, wanted, self.discovery.stale, git.declared, rights)
+        seen.drop_declared(git.uids)
         return seen
 
     def _rights(self, bindings: Resource | None, namespace: str) -> frozenset[Identity] | None:
@@ -178,56 +196,14 @@ class ExclusiveLook:
         return own_rights(identity, self._rights(self.discovery.preferred(ROLE_BINDING), identity.namespace)) if is_right else None
 
 
-@dataclass(slots=True)
-class _Listed:
-    """One LIST: what may be an orphan, what is declared, by uid, and how much else is left alone, by noun."""
-
-    orphans: dict[str, Object] = field(default_factory=dict)
-    declared: set[str] = field(default_factory=set)
-    left: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What all LISTs have found, an object that several kinds serve once. `silent`: API groups that don't answer."""
-
-    silent: frozenset[str]
-    orphans: dict[str, Object] = field(default_factory=dict)
-    declared: set[str] = field(default_factory=set)
-    left: dict[str, tuple[str, str]] = field(default_factory=dict)
-    failed: dict[Scope, AnnealError] = field(default_factory=dict)
-
-    def add(self, resource: Resource, namespace: str, answer: _Listed | AnnealError) -> None:
-        if isinstance(answer, AnnealError):
-            self.failed[resource.group_kind, namespace] = answer
-            return
-        self.orphans = answer.orphans | self.orphans  # the first kind that serves it names it
-        self.declared |= answer.declared
-        self.left |= {uid: (namespace, noun) for uid, noun in answer.left.items()}
-
-    def drop_declared(self, uids: Collection[str]) -> None:
-        for uid in {*self.declared, *uids, *self.left} & self.orphans.keys():
-            del self.orphans[uid]
-
-    def lacks(self, identity: Identity) -> bool:
-        """Whether an object of this kind may live without having been seen."""
-        return (identity.group_kind, identity.namespace) in self.failed or identity.group in self.silent
-
-    def notes(self) -> Iterator[str]:
-        counted = Counter(self.left.values())
-        for space in sorted({space for space, _ in counted}):
-            nouns = [f"{noun} ({number})" for (place, noun), number in sorted(counted.items()) if place == space]
-            yield f"namespace {space}: left alone though git doesn't declare them: {', '.join(nouns)}"
-        for space in sorted({space for _, space in self.failed}):
-            errors = {kind: error for (kind, place), error in sorted(self.failed.items(), key=lambda each: each[0]) if place == space}
-            seen = f"{', '.join(map(str, errors))} of namespace {space} can't be listed, so none of them is an orphan"
-            yield f"{seen}: {next(iter(errors.values())).problems[0].message}"
-        for group in sorted(self.silent):
-            yield f"the API group {group} doesn't answer, so nothing of it is an orphan; repair its APIService"
-
-
 _CUT = "undeclared objects are looked for in the first {} of {} namespaces"
 _AT_HOME = "namespace {} holds the workload of this very handler, which git doesn't declare: nothing there is an orphan"
+
+
+def _kept(live: Object, needs: Needs) -> str:
+    """Return what keeps an orphan whatever its grace; empty: nothing."""
+    since = live["metadata"].get("deletionTimestamp")
+    return kept_by_itself(live) or (f"is being deleted since {since}" if since else needs.why(identity_of(live), uid_and_version(live)[0]))
 
 
 def _home(own: str, declared: Iterable[Identity]) -> str:
@@ -239,33 +215,6 @@ def _home(own: str, declared: Iterable[Identity]) -> str:
 def beside_exclusive(target: Target) -> tuple[str, ...]:
     """Return the namespaces of a target in which undeclared objects are listed and never touched; none where it may have any namespace."""
     return () if "*" in target.namespaces else tuple(sorted({*target.namespaces} - {*target.exclusive}))
-
-
-def _listed(api: Api, resource: Resource, namespace: str, declared: Collection[Identity], rights: _Rights) -> _Listed:
-    found = _Listed()
-    try:
-        for live in metadata(api, resource, namespace, _UNMARKED):
-            if (live["metadata"].get("namespace"), all(map(live["metadata"].get, _PRECONDITIONS))) == (namespace, True):
-                _sort(live, found, declared, rights.get(namespace, ()))
-    except ApiRefused as error:
-        if error.status != 404:  # its CRD is gone, and all of its objects with it
-            raise
-    return found
-
-
-def _sort(live: Object, found: _Listed, declared: Collection[Identity], rights: Collection[Identity] | None) -> None:
-    identity, uid = identity_of(live), str(live["metadata"]["uid"])
-    if identity in declared:
-        found.declared.add(uid)
-        return
-    noun = left_alone(live, identity)
-    noun = own_rights(identity, rights) if noun is None else noun
-    noun = "what a record can't name" if noun is None and not is_recordable(identity) else noun
-    if noun is None:
-        kept = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
-        found.orphans[uid] = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": kept}
-    elif noun != SYSTEM:
-        found.left[uid] = noun
 
 
 def _sighting(known: Orphan) -> Sighting:

@@ -18,7 +18,7 @@ from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.canaries import Canaries, foresee, is_kept
 from handler.engine.planner.dry_run import DryRun
-from handler.engine.planner.exclusive_look import ExclusiveFindings, ExclusiveLook, ExclusiveRequest
+from handler.engine.planner.exclusive_look import DeclaredObjects, ExclusiveFindings, ExclusiveLook, ExclusiveRequest
 from handler.engine.planner.expired_jobs import RecordedJobs, given
 from handler.engine.planner.hook_dry_run import tried
 from handler.engine.planner.join_errors import JoinedErrors
@@ -317,7 +317,8 @@ class Planner:
             return ExclusiveFindings()
         declared = comparison.desired.keys() | ask.planned_rollout.doomed.keys() | ask.canaries.steps.keys()
         uids = {str(live["metadata"]["uid"]) for live in comparison.unowned.values()}
-        found = self.exclusive.find(ask.exclusive, declared, uids, handover)
+        manifests = tuple(item.manifest for item in ask.desired.values())
+        found = self.exclusive.find(ask.exclusive, DeclaredObjects(declared, uids, manifests, comparison.owners), handover)
         if ask.gaps is not None and ask.gaps.beside is not None:
             ask.gaps.beside += found.beside
         return found

@@ -112,7 +112,8 @@ def _exclusive(run: RunContext) -> ExclusiveRequest:
     person = job.approve or state.approval or run.force or job.dry_run or job.drift
     rests = run.is_recorded() and (run.drift or state.held)  # what lives beside it doesn't hold a new commit up
     beside = beside_exclusive(target) if run.deps.gaps is not None and run.deps.gaps.beside is not None else ()
-    looks = bool(target.exclusive) and job.prune and bool(person or rests)
+    looks = bool(beside) or (bool(target.exclusive) and job.prune and bool(person or rests))
+    now = run.deps.planner.api.server_time() if looks else 0.0  # one clock for all workers: a grace isn't cut by one that is fast
     reasons = (
         "prune is off" if not target.prune.enabled else "",
         f"drift is {target.drift}" if target.drift != "correct" else "",
@@ -120,7 +121,7 @@ def _exclusive(run: RunContext) -> ExclusiveRequest:
     )
     kept = next(filter(None, reasons), "")
     own = run.deps.preparer.own
-    return ExclusiveRequest(state.orphans, run.deps.clock(), looks or bool(beside), kept, not job.dry_run, beside, own)
+    return ExclusiveRequest(state.orphans, now, looks, kept, not job.dry_run, beside, own)
 
 
 def _renamed(run: RunContext, inputs: Inputs) -> tuple[Identity, ...]:

@@ -184,10 +184,13 @@ def unmarked_orphans(planned: Planned) -> tuple[Orphan, ...]:
     return tuple(each for each in planned.exclusive.orphans if each.uid not in gone)
 
 
-def grace_due(found: Iterable[Orphan], now: float) -> float:
-    """Return when a drift run is due to delete an orphan whose grace is over, 15 s from now at the soonest; 0: none has an end."""
-    ends = [seconds_of(each.until) for each in found if each.until]
-    return max(min(ends), now + _SOON) if ends else 0.0
+def grace_due(found: Iterable[Orphan], now: float, server: float) -> float:
+    """Return when a drift run is due to delete an orphan whose grace is over, 15 s from now at the soonest; 0: none has an end.
+
+    `now`: by the clock of records; `server`: by the API server's, which decides: where that is behind, it is waited for.
+    """
+    end = min((seconds_of(each.until) for each in found if each.until), default=0.0)
+    return now + max(end - server, _SOON) if 0.0 < end <= now + _SOON else end
 
 
 def look_due(state: State, planned: Planned, now: float) -> float:

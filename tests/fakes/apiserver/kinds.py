@@ -34,6 +34,9 @@ WORKLOADS = (
     *SERVED,
     _row("apps", "Deployment", "deployments", "spec status"),
     _row("batch", "Job", "jobs", "spec status"),
+    _row("", "PersistentVolumeClaim", "persistentvolumeclaims", "spec status"),
+    _row("", "Pod", "pods", "spec status"),
+    _row("", "ServiceAccount", "serviceaccounts", "secrets imagePullSecrets"),
 )
 """Those, and what runs: no controller runs it, only the test does."""
 _GONE_WHEN_EMPTY = ("data", "binaryData", "stringData")

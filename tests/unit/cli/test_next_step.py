@@ -15,7 +15,9 @@ from handler.config.settings import Cluster, Target
 from handler.engine.run.promotion_claims import Awaited
 from handler.model.errors import ClusterUnavailable, Problem, TargetMoved
 from handler.model.names import Identity
+from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.former import RecordName
+from handler.state.heartbeat import Pulse
 from handler.state.lease import Peek
 from handler.state.record import Approval, Attempt, Drift, Fact, HeldPlan, Orphan, Pin, Refusal, RunStatus, State, Suspend, TargetHealth
 from handler.state.record_format import stamp
@@ -136,6 +138,23 @@ def test_the_next_step_is_a_command_where_there_is_one(changed: dict[str, Any], 
     step = next_step(TargetRow(TARGET, NOW, state=replace(APPLIED, **changed)))
     assert step.command == command
     assert said in step.text
+
+
+WAITS = DependencyWait(SHA, "digest", stamp(NOW), (Obstacle("infra", "not all of it is healthy yet", "anneal status infra"),))
+
+
+@pytest.mark.parametrize(
+    ("changed", "command"),
+    [
+        ({"health": TargetHealth("progressing", LATER, LATER)}, "anneal apply shop"),
+        ({"awaits": WAITS, "status": RunStatus("waiting", stamp(NOW))}, "anneal apply infra"),
+    ],
+)
+def test_what_no_server_looks_at_again_is_looked_at_by_a_run(changed: dict[str, Any], command: str) -> None:
+    row = TargetRow(TARGET, NOW, state=replace(APPLIED, **changed))
+    assert next_step(row).command != command
+    step = next_step(replace(row, pulse=Pulse()))
+    assert (step.command, step.text.endswith("again; to do so now:")) == (command, True)
 
 
 @pytest.mark.parametrize(

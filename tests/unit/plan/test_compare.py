@@ -152,6 +152,17 @@ def test_a_declared_object_with_a_copied_inventory_label_is_not_ours_yet() -> No
     assert (found.unowned, found.members, found.absent()) == ({WEB: copy}, 0, ())
 
 
+def test_owners_of_members_and_declared_objects_are_noted_as_they_are_last() -> None:
+    found = comparison(document(data={"a": "1"}))
+    mine, gone, other = applied(found), member(document("Secret")), live(document("Secret", name="other"))
+    for each in (mine, gone, other):
+        each["metadata"]["ownerReferences"] = [{"kind": "Offer", "name": "a", "uid": f"owner-of-{each['kind']}"}]
+    found.see([mine, gone, other])
+    assert found.owners == {WEB: ("owner-of-ConfigMap",), Identity("", "Secret", "shop", "web"): ("owner-of-Secret",)}
+    found.see([applied(found)])
+    assert found.owners.keys() == {Identity("", "Secret", "shop", "web")}
+
+
 def test_an_object_that_comes_twice_counts_by_its_later_state() -> None:
     found = comparison(document(data={"a": "1"}))
     right = applied(found)

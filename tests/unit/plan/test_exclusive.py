@@ -7,19 +7,18 @@ from typing import Any
 import pytest
 
 from handler.config.settings import HoldAbove, Prune
-from handler.model.names import IDENTITY, PART_OF, Identity, Resource, identity_of
+from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, Resource, identity_of
 from handler.model.plan import Action, Change
 from handler.plan.exclusive import (
     SYSTEM,
     Sighting,
-    expires,
     held_strangers,
     is_looked_for,
     left_alone,
+    may_own_data,
     own_rights,
     rights_of,
     said,
-    said_kept,
     unread,
     until,
 )
@@ -48,14 +47,52 @@ def resource(group: str, kind: str, *, namespaced: bool = True, verbs: frozenset
         (resource("apps", "ControllerRevision"), False),
         (resource("metrics.k8s.io", "PodMetrics"), False),
         (resource("custom.metrics.k8s.io", "MetricValueList"), False),
+        (resource("external.metrics.k8s.io", "ExternalMetricValueList"), False),
+        (resource("coordination.k8s.io", "LeaseCandidate"), False),
+        (resource("certificates.k8s.io", "PodCertificateRequest"), False),
+        (resource("storage.k8s.io", "CSIStorageCapacity"), False),
+        (resource("wgpolicyk8s.io", "PolicyReport"), False),
+        (resource("reports.kyverno.io", "EphemeralReport"), False),
+        (resource("image.openshift.io", "ImageStreamTag"), False),
+        (resource("image.openshift.io", "ImageTag"), False),
+        (resource("image.openshift.io", "ImageStream"), True),
+        (resource("authorization.openshift.io", "Role"), False),
+        (resource("authorization.openshift.io", "RoleBinding"), False),
+        (resource("rbac.authorization.k8s.io", "RoleBinding"), True),
+        (resource("autoscaling", "HorizontalPodAutoscaler"), True),
+        (resource("policy", "PodDisruptionBudget"), True),
+        (resource("networking.k8s.io", "NetworkPolicy"), True),
     ],
 )
 def test_kinds_that_may_hold_orphans(kind: Resource, expected: bool) -> None:
     assert is_looked_for(kind) is expected
 
 
+@pytest.mark.parametrize(
+    ("group", "kind", "expected"),
+    [
+        ("apps", "StatefulSet", True),
+        ("batch", "Job", True),
+        ("", "Pod", True),
+        ("postgresql.cnpg.io", "Cluster", True),
+        ("", "ConfigMap", False),
+        ("networking.k8s.io", "NetworkPolicy", False),
+    ],
+)
+def test_kinds_that_may_own_what_holds_data(group: str, kind: str, expected: bool) -> None:
+    assert may_own_data(GroupKind(group, kind)) is expected
+
+
 def live(kind: str = "ConfigMap", name: str = "web", **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "shop", "uid": "1", **metadata}}
+
+
+def rbac(kind: str, name: str, **metadata: Any) -> dict[str, Any]:
+    return live(kind, name, **metadata) | {"apiVersion": "rbac.authorization.k8s.io/v1"}
+
+
+def snapshot(group: str, kind: str) -> dict[str, Any]:
+    return live(kind) | {"apiVersion": f"{group}.storage.k8s.io/v1"}
 
 
 def noun(found: dict[str, Any]) -> str | None:
@@ -78,6 +115,21 @@ HELM = {"manager": "helm", "operation": "Update", "fieldsV1": {"f:data": {"f:key
         (live("ServiceAccount", "web"), None),
         (live(name="kube-root-ca.crt"), SYSTEM),
         (live("Secret", "kube-root-ca.crt"), None),
+        (live(name="openshift-service-ca.crt"), SYSTEM),
+        (live(name="istio-ca-root-cert"), SYSTEM),
+        (live(name="istio-ca-crl"), SYSTEM),
+        (live("ServiceAccount", "builder"), "accounts of OpenShift"),
+        (live("ServiceAccount", "deployer"), "accounts of OpenShift"),
+        (live("ConfigMap", "builder"), None),
+        (live("ServiceAccount", "web", annotations={"openshift.io/internal-registry-pull-secret-ref": "web-dockercfg"}), None),
+        (live("Secret", annotations={"openshift.io/internal-registry-auth-token.service-account": "builder"}), "tokens of ServiceAccounts"),
+        (live("Secret", annotations={"openshift.io/token-secret.name": "builder-token-x"}), "tokens of ServiceAccounts"),
+        (rbac("RoleBinding", "system:image-pullers"), "roles and bindings of the system"),
+        (rbac("RoleBinding", "system:image-builders"), "roles and bindings of the system"),
+        (rbac("RoleBinding", "system:deployers"), "roles and bindings of the system"),
+        (rbac("Role", "system:any"), "roles and bindings of the system"),
+        (rbac("RoleBinding", "system-any"), None),
+        (rbac("RoleBinding", "rb-x", labels={"authz.cluster.cattle.io/rtb-owner-updated": "p-x"}), "what Rancher binds"),
         (live(ownerReferences=[{"kind": "ReplicaSet", "name": "web"}]), SYSTEM),
         (live(**OTHER), "members of ApplySets"),
         (live(**OTHER, annotations={IDENTITY: MAP.mark("api")}), "what belongs to target api"),
@@ -90,7 +142,16 @@ HELM = {"manager": "helm", "operation": "Update", "fieldsV1": {"f:data": {"f:key
         (live("Secret", annotations={"kubernetes.io/service-account.name": "web"}), "tokens of ServiceAccounts"),
         (live("Secret", "bootstrap-token-abcdef"), "tokens of ServiceAccounts"),
         (live("PersistentVolumeClaim"), "PersistentVolumeClaims, which hold data"),
+        (snapshot("snapshot", "VolumeSnapshot"), "VolumeSnapshots, which hold data"),
+        (snapshot("groupsnapshot", "VolumeGroupSnapshot"), "VolumeGroupSnapshots, which hold data"),
         (live(annotations={"control-plane.alpha.kubernetes.io/leader": "{}"}), "locks of leader elections"),
+        (live("Endpoints", annotations={"control-plane.alpha.kubernetes.io/leader": "{}"}), "locks of leader elections"),
+        (live("Secret", "acme-key", labels={"controller.cert-manager.io/fao": "true"}), "certificates of cert-manager"),
+        (live("Ingress", annotations={"cert-manager.io/cluster-issuer": "le"}), None),
+        (live("Secret", annotations={"replicator.v1.mittwald.de/replicated-from-version": "1"}), "what kubernetes-replicator copies"),
+        (live("Secret", annotations={"replicator.v1.mittwald.de/replicate-to": "a"}), None),
+        (live("Secret", labels={"kubed.appscode.com/origin.name": "a"}), "what the config syncer copies"),
+        (live("Secret", annotations={"reflector.v1.k8s.emberstack.com/reflects": "a/b"}), "what Reflector copies"),
         (live("Secret", annotations={"cert-manager.io/certificate-name": "web"}), "certificates of cert-manager"),
         (live(labels={"generate.kyverno.io/policy-name": "x"}), "what Kyverno generates"),
         ({**live("NetworkPolicy", "knp.default.web"), "apiVersion": "projectcalico.org/v3"}, "what Calico mirrors"),
@@ -155,6 +216,10 @@ def test_a_time_that_was_shown_never_comes_earlier(known: Sighting | None, expec
     assert until(known, HOUR, NOW) == expected
 
 
+def test_a_reason_names_the_namespace() -> None:
+    assert said(MAP, "; kept: prune is off") == "isn't declared in exclusive namespace shop; kept: prune is off"
+
+
 def test_the_grace_of_what_can_not_be_read_begins_again() -> None:
     assert unread(Sighting(0, NOW - 5), HOUR, NOW) == NOW + HOUR
     assert unread(Sighting(0, NOW + 2 * HOUR), HOUR, NOW) == NOW + 2 * HOUR
@@ -192,11 +257,3 @@ def test_many_deletions_beside_few_members_of_the_namespace_are_held(changes: li
 
 def test_members_that_go_are_not_counted_as_undeclared() -> None:
     assert held_strangers([Change(Action.PRUNE, each, "1") for each in members(30)], [], Prune()) == {}
-
-
-def test_what_a_later_run_deletes() -> None:
-    one = Change(Action.SKIP, MAP, "1", "1", said(MAP, "; deleted after 2026-01-01T00:00:00Z"), unmarked=True)
-    kept = Change(Action.SKIP, MAP, "1", "1", said_kept(MAP, "prune is off"), unmarked=True)
-    left = Change(Action.SKIP, MAP, "1", "1", "hand over to api", unmarked=True, sibling="api")
-    member = Change(Action.SKIP, MAP, "1", "1", "protected")
-    assert [expires(each) for each in (one, kept, left, member)] == [True, False, False, False]

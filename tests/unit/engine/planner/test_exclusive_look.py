@@ -3,54 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from handler.config.settings import HoldAbove
 from handler.engine.planner import exclusive_look
-from handler.engine.planner.exclusive_look import ExclusiveRequest
-from handler.engine.planner.planner import Planned
+from handler.engine.planner.exclusive_look import DeclaredObjects, ExclusiveRequest
 from handler.engine.planner.siblings import SiblingQuestions
-from handler.engine.run.transitions import unmarked_orphans
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change
 from handler.state.record import Orphan
 from handler.state.record_format import stamp
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
-from tests.unit.engine.apply.planned_target import MAPS, TARGET, PlannedTarget, before, config_map, ours, outcomes
-
-EXCLUSIVE = replace(TARGET, exclusive=("shop",), orphan_grace=3600.0)
-NOON = 1_800_000_000.0
-HOUR = 3600.0
-
-
-@dataclass
-class Watched:
-    """A target with an exclusive namespace, the record of its orphans, and a clock."""
-
-    shop: PlannedTarget = field(default_factory=lambda: PlannedTarget(EXCLUSIVE))
-    now: float = NOON
-    orphans: tuple[Orphan, ...] = ()
-    ask: ExclusiveRequest = field(default_factory=lambda: ExclusiveRequest(looks=True, records=True))
-
-    def plan(self, *bodies: dict[str, Any], **ask: Any) -> Planned:
-        """Plan as a drift run does."""
-        return self.shop.plan(*bodies, exclusive=replace(self.ask, known=self.orphans, now=self.now, **ask))
-
-    def run(self, *bodies: dict[str, Any], **ask: Any) -> list[tuple[Action, str, str]]:
-        """Plan, delete, and record as a drift run does; return what came of what isn't declared."""
-        planned = self.plan(*bodies, **ask)
-        pruner = self.shop.pruner(planned)
-        pruner.prune()
-        plan = planned.plan.with_outcomes(pruner.outcomes)
-        self.orphans = unmarked_orphans(replace(planned, plan=plan))
-        return outcomes(plan.prunes)
-
-    def names(self) -> list[str]:
-        return [each.identity.name for each in self.orphans]
+from tests.unit.engine.apply.planned_target import MAPS, TARGET, PlannedTarget, before, config_map, ours
+from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, NOON, Watched, due, stray
 
 
 @pytest.fixture
@@ -60,11 +29,6 @@ def watched() -> Watched:
     return made
 
 
-def stray(watched: Watched, name: str = "stray", **metadata: Any) -> dict[str, Any]:
-    body = config_map(name)
-    return watched.shop.post(MAPS, {**body, "metadata": {**body["metadata"], **metadata}})
-
-
 AFTER = f"isn't declared in exclusive namespace shop; deleted after {stamp(NOON + HOUR)}"
 SINCE = f"isn't declared in exclusive namespace shop since {stamp(NOON)}"
 
@@ -72,6 +36,7 @@ SINCE = f"isn't declared in exclusive namespace shop since {stamp(NOON)}"
 def test_an_undeclared_object_is_shown_with_its_time_then_deleted_after_it_and_no_earlier(watched: Watched) -> None:
     stray(watched)
     assert watched.run(config_map("web")) == [(Action.SKIP, "stray", AFTER)]
+    assert [change.expires for change in watched.plan(config_map("web")).plan.prunes] == [True]
     watched.now += HOUR - 1
     assert watched.run(config_map("web")) == [(Action.SKIP, "stray", AFTER)]
     watched.now += 1
@@ -83,7 +48,7 @@ def test_an_undeclared_object_is_shown_with_its_time_then_deleted_after_it_and_n
 def test_a_dry_run_begins_no_grace_and_promises_no_time(watched: Watched) -> None:
     stray(watched)
     (change,) = watched.plan(config_map("web"), records=False).plan.prunes
-    assert (change.action, change.until) == (Action.SKIP, "")
+    assert (change.action, change.until, change.expires) == (Action.SKIP, "", True)
     assert change.reason.endswith("; deleted orphanGrace (3600 s) after the next drift run has noted it")
 
 
@@ -199,11 +164,6 @@ def test_a_protected_object_stays_and_its_grace_begins_once_that_is_lifted(watch
     watched.shop.patch("stray", metadata={"annotations": {"anneal.dev/prune": None}})
     ((action, _, reason),) = watched.run(config_map("web"))
     assert (action, reason.endswith(f"deleted after {stamp(watched.now + HOUR)}")) == (Action.SKIP, True)
-
-
-def due(watched: Watched) -> None:
-    watched.run(config_map("web"))
-    watched.now += HOUR
 
 
 @pytest.mark.parametrize(
@@ -325,8 +285,9 @@ def test_an_object_that_two_kinds_serve_counts_once(watched: Watched) -> None:
 def test_what_git_declares_as_another_kind_is_no_orphan_by_its_uid(watched: Watched) -> None:
     live = stray(watched)
     look, ask = watched.shop.planner.exclusive, replace(watched.ask, now=NOON)
-    assert [each.uid for each in look.find(ask, (), (), SiblingQuestions(EXCLUSIVE)).orphans] == [live["metadata"]["uid"]]
-    assert look.find(ask, (), {live["metadata"]["uid"]}, SiblingQuestions(EXCLUSIVE)).orphans == ()
+    assert [each.uid for each in look.find(ask, DeclaredObjects(), SiblingQuestions(EXCLUSIVE)).orphans] == [live["metadata"]["uid"]]
+    known = DeclaredObjects(uids={live["metadata"]["uid"]})
+    assert look.find(ask, known, SiblingQuestions(EXCLUSIVE)).orphans == ()
 
 
 def test_what_git_declares_right_before_its_deletion_stays(watched: Watched) -> None:

@@ -264,9 +264,14 @@ def test_a_record_keeps_what_a_plan_says_of_exclusive_namespaces_but_for_what_wa
 
 def test_a_drift_run_is_due_when_the_first_grace_is_over() -> None:
     later, none = replace(UNMARKED, until=stamp(NOW + 7200)), replace(UNMARKED, until="")
-    assert grace_due((later, UNMARKED, none), NOW) == NOW + 3600
-    assert grace_due((UNMARKED,), NOW + 9000) == NOW + 9015, "what was due and wasn't deleted is no busy loop"
-    assert grace_due((none,), NOW) == grace_due((), NOW) == 0.0
+    assert grace_due((later, UNMARKED, none), NOW, NOW) == NOW + 3600
+    assert grace_due((UNMARKED,), NOW + 9000, NOW + 9000) == NOW + 9015, "what was due and wasn't deleted is no busy loop"
+    assert grace_due((none,), NOW, NOW) == grace_due((), NOW, NOW) == 0.0
+
+
+def test_a_worker_whose_clock_is_fast_waits_for_the_api_servers() -> None:
+    assert grace_due((UNMARKED,), NOW + 9000, NOW) == NOW + 9000 + 3600
+    assert grace_due((UNMARKED,), NOW + 3600.3, NOW + 3599.5) == NOW + 3615.3
 
 
 @pytest.mark.parametrize(
