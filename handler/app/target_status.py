@@ -18,6 +18,7 @@ from handler.app.record_summaries import PATIENCE, Readable
 from handler.app.retired import ClusterRecords, retired
 from handler.config.settings import Cluster, Settings, Target
 from handler.engine.run.promotion_claims import Awaited
+from handler.engine.run.readiness import allowing
 from handler.model.errors import StateInvalid
 from handler.model.event import Job
 from handler.model.names import target_of
@@ -29,6 +30,7 @@ from handler.state.dependency_wait import DependencyWait
 from handler.state.heartbeat import UNREAD, Heartbeat, Pulse
 from handler.state.record import HeldPlan, Progress, Refusal, Run, State, WaitingFor
 from handler.state.record_format import stamp
+from handler.state.run_once import AS_CONFIGURED
 from handler.state.store import StateStore
 from handler.state.summary import Summary
 
@@ -211,7 +213,7 @@ def shown(state: State) -> Json:
         "waiting": _waiting(state.waiting) if state.waiting else None,
         "awaits": _awaits(state.awaits) if state.awaits else None,
         "rollout": _rollout(state.rollout) if state.rollout else None,
-        "held": held(state.held) if state.held else None,
+        "held": held(state.target, state.held) if state.held else None,
         "approval": {"id": approval.id, "by": approval.by, "at": approval.at} if approval else None,
         "orphans": _cut(state.orphans),
         "drift": _cut(state.drift),
@@ -225,14 +227,15 @@ def _refusal(refusal: Refusal) -> Json:
     return {"commit": refusal.commit, "facts": list(dict.fromkeys(map(str, refusal.facts))), "again": refusal.again}
 
 
-def held(waiting: HeldPlan) -> Json:
-    """Return what waits for a person."""
+def held(target: str, waiting: HeldPlan) -> Json:
+    """Return what waits for a person. `command`: the one that alone allows it; empty: an approval from anywhere does."""
     return {
         "id": waiting.id,
         "reasons": list(waiting.reasons),
         "changes": _cut([{"action": action, "object": name, "uid": uid} for action, name, uid in waiting.changes], HELD),
         "commit": waiting.commit,
         "since": waiting.since,
+        "command": allowing(target, waiting) if waiting.once != AS_CONFIGURED else "",
     }
 
 
@@ -262,15 +265,16 @@ def _cut(items: Sequence[Any], most: int = MOST) -> Json:
 def recorded(target: str, entry: Run, waiting: HeldPlan | None) -> Json:
     """Return a run as the record has it."""
     mine = waiting if waiting and entry.outcome == Outcome.HELD and waiting.commit == entry.commit else None
-    return _run(target, entry, held(mine) if mine else None) | {"status": "ended", "source": "record", "requests": [entry.id]}
+    return _run(target, entry, held(target, mine) if mine else None) | {"status": "ended", "source": "record", "requests": [entry.id]}
 
 
 def ended(result: Result, job: Job, started: float) -> Json:
     """Return how a run of this process ended, for its memory. `started`: seconds since the epoch."""
     entry = run_history.run_of(result, None, job.actor, started)
     hold = result.plan.hold if result.plan and result.outcome is Outcome.HELD else None
-    waiting = held(HeldPlan(hold.id, hold.reasons, hold.changes[:MOST], result.commit, "", "", stamp(started))) if hold else None
-    if hold and waiting:
+    waiting = None
+    if hold:
+        waiting = held(result.target, HeldPlan(hold.id, hold.reasons, hold.changes[:MOST], result.commit, "", "", stamp(started)))
         waiting["changes"]["count"] = len(hold.changes)
     facts = {
         "problems": plain([each.bare() for each in result.problems[:MOST]]),

@@ -3,7 +3,8 @@
     group, options   the commands, each loaded when it is called      commands   what each takes and says by --help
     session          configuration, secrets, handler, at first use    output     lines, tables, JSON; masked, escaped
 
-Exit codes: 0 done, 1 failed, 3 held for approval, 4 busy, superseded or suspended, 64 usage; `plan --exit-code`: 2 when something differs.
+Exit codes: 0 done, 1 failed, 3 held for approval, 4 waiting, busy, superseded or suspended, 64 usage; `plan --exit-code`: 2 when something
+differs.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from typing import Any, cast
 import click
 
 from handler.cli import diff, reports
+from handler.cli.filenames import again
+from handler.cli.output import Output
 from handler.cli.run_job import follow, run_as
 from handler.cli.session import Session, local_user
 from handler.config.settings import Owner, Target
@@ -24,7 +26,7 @@ from handler.model.numbers import many
 from handler.model.plan import Change
 from handler.model.result import Result
 from handler.plan.adoption import Adoptable, Adoptions
-from handler.plan.missing_settings import MissingSetting, block
+from handler.plan.missing_settings import MissingSetting, block, taking_over
 from handler.plan.ownership import TOOLS, ForeignOwner, in_order
 
 _ROUNDS = 2  # a plan names all ids of ApplySets that it meets, so that the second one has them all
@@ -32,13 +34,15 @@ _ROUNDS = 2  # a plan names all ids of ApplySets that it meets, so that the seco
 
 def adopt(session: Session, target: str | None, owners: tuple[str, ...], yes: bool, dry_run: bool, approve: str) -> int:
     """Take over what other tools have deployed of what git declares for TARGET, in one run that asks first."""
-    named = in_order(_owner(each) for each in owners)
+    named = in_order(_owner(each) for text in owners for each in text.split(","))
     chosen, yes = session.target(target), yes or bool(approve)  # an id is named only by who has seen what it allows
     if chosen.adopt == "never":
         raise click.UsageError(f"target {chosen.name} has `adopt: never`, and so nothing is taken over; remove that line first")
     if named and not (yes or dry_run or session.output.interactive):
-        raise click.UsageError(f"there is no terminal to ask on, so it needs -y: {session.output.complete(_command(chosen, named))} -y")
-    session.output.way_out = _way_out(chosen)
+        raise click.UsageError(
+            f"there is no terminal to ask on, so it needs -y: {session.output.complete(taking_over(chosen.name, named))} -y"
+        )
+    session.output.way_out, session.again = _way_out(chosen), again()
     if named and yes and not dry_run:
         return _take(session, chosen, named, approve)
     survey = _survey(session, chosen, named)
@@ -54,13 +58,11 @@ def adopt(session: Session, target: str | None, owners: tuple[str, ...], yes: bo
 def _owner(text: str) -> Owner:
     if text in TOOLS or not FORMS["applySet"].complaint(text):
         return cast(Owner, text)
-    near = difflib.get_close_matches(text, TOOLS, 1)
+    near = difflib.get_close_matches(text.lower(), TOOLS, 1)
     way_out = f"did you mean {near[0]}?" if near else f"known are {', '.join(TOOLS)}, and {FORMS['applySet'].expected}"
+    if text == "kubectl":
+        way_out = "every run takes over what it has applied; what an ApplySet has needs the set's id, which adopt lists"
     raise click.UsageError(f"--from {text}: no such tool; {way_out}")
-
-
-def _command(target: Target, owners: Sequence[str], approve: str = "") -> str:
-    return " ".join(["anneal adopt", target.name, *(f"--from {owner}" for owner in owners), *([f"--approve {approve}"] if approve else [])])
 
 
 def _taking(target: Target, owners: Sequence[Owner]) -> Target:
@@ -75,7 +77,7 @@ def _way_out(target: Target) -> Callable[[Problem], str]:
         lacking = [owner for owner in settings.pop("adopt", ()) if owner not in target.adopts]
         if not lacking or not isinstance(problem, MissingSetting):
             return problem.fix
-        return "\n".join(filter(None, (_command(target, lacking), block(target.name, settings), *problem.more)))
+        return "\n".join(filter(None, (taking_over(target.name, lacking), block(target.name, settings), *problem.more)))
 
     return said
 
@@ -84,7 +86,7 @@ def _take(session: Session, target: Target, owners: Sequence[Owner], approve: st
     job = Job(target.name, "oneoff", force=True, approve=approve, actor=local_user())
 
     def approves(held: str) -> str:
-        return session.output.complete(_command(target, owners, held))
+        return session.output.complete(taking_over(target.name, owners, held))
 
     def start() -> Result:
         return run_as(session, _taking(target, owners), job, f"taking over for {target.name}")
@@ -116,7 +118,7 @@ class _Survey:
     def command(self) -> str:
         """The command that takes over all that can be; empty: no other tool has anything."""
         found = [owner for owner in self.adoptions.owners() if owner not in self.target.adopts]
-        return _command(self.target, found) if found else ""
+        return taking_over(self.target.name, found) if found else ""
 
     def show(self, session: Session) -> int:
         """Print the objects by their owners, then the rest of the run, and what refuses it; return the exit code."""
@@ -128,7 +130,7 @@ class _Survey:
         for owner, found in self.adoptions.by_owner().items():
             self._show_owner(session, owner, found)
         if self.ended.plan:
-            diff.show(output, self.ended.plan, printed=self.adoptions.found)
+            diff.show(output, self.ended.plan, self._allows(output), printed=self.adoptions.found)
         else:
             reports.result(output, self.ended)
         if not self.named and self.command:
@@ -136,6 +138,13 @@ class _Survey:
         elif not self.named and self.ended.plan:
             output.line("every run takes these over" if self.adopted else f"all that {self.target.name} declares is its own, or new")
         return code
+
+    def _allows(self, output: Output) -> str:
+        """Return the commands that allow what a run would hold: one that holds it, and one that names it."""
+        hold = self.ended.plan.hold if self.ended.plan else None
+        owners = self.named or self.adoptions.owners()
+        both = (taking_over(self.target.name, owners), taking_over(self.target.name, owners, hold.id)) if hold and owners else ()
+        return ", then ".join(map(output.complete, both))
 
     def _show_owner(self, session: Session, owner: ForeignOwner | None, found: Sequence[Adoptable]) -> None:
         output, named = session.output, f"  (--from {' --from '.join(owner.tools)})" if owner and owner.tools else ""

@@ -8,11 +8,13 @@ from dataclasses import replace
 import click
 
 from handler.cli import diff, reports
-from handler.cli.filenames import approving, from_files, refuse_unasked
+from handler.cli.filenames import again, approving, from_files, refuse_unasked
 from handler.cli.run_job import follow, run, run_as
 from handler.cli.session import Session, local_user
+from handler.config.settings import Target
 from handler.model.event import Job
 from handler.model.result import Result
+from handler.plan import missing_settings
 
 DIFFERS = 2
 
@@ -61,14 +63,21 @@ def apply(
 
 
 @from_files()
-def prune(session: Session, target: str | None, yes: bool, dry_run: bool) -> int:
+def prune(session: Session, target: str | None, yes: bool, approve: str, dry_run: bool) -> int:
     """Delete what TARGET's git no longer declares, also where its runs don't prune; its guards hold as ever."""
     if not dry_run:
-        refuse_unasked(session, yes=yes)
-    chosen = session.target(target)
+        refuse_unasked(session, yes=yes or bool(approve))
+    chosen, session.again = session.target(target), again()
     pruning = replace(chosen, prune=replace(chosen.prune, enabled=True))
-    job = Job(chosen.name, "oneoff", force=True, dry_run=dry_run, actor=local_user())
-    approves = approving(session, prunes=True)
+    job = Job(chosen.name, "oneoff", force=True, dry_run=dry_run, approve=approve, actor=local_user())
+    approves = approving(session, prunes=True) or _allows(session, chosen)
     if dry_run:
         return show(session, run_as(session, pruning, job, f"planning {chosen.name}"), approves)
-    return follow(session, lambda: run_as(session, pruning, job, f"pruning {chosen.name}"), yes=yes, approves=approves)
+    return follow(session, lambda: run_as(session, pruning, job, f"pruning {chosen.name}"), yes=yes or bool(approve), approves=approves)
+
+
+def _allows(session: Session, target: Target) -> Callable[[str], str] | None:
+    """Return what makes the command that allows what `anneal prune` would delete; None: `anneal approve` does."""
+    if target.prune.enabled:
+        return None
+    return lambda held: session.output.complete(missing_settings.approving(target.name, held, prune=True))

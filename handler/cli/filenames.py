@@ -28,6 +28,7 @@ STDIN = "-"
 PIPED = "standard input"  # what places in messages call it
 _FLAGS = {"namespaces": "namespaces", "clusterScoped": "cluster_scoped", "adopt": "adopt", "recreate.kinds": "recreate"}
 """A setting that may lack a value -> the flag that gives it."""
+SAME = "the same command"  # what goes on with a run that no configuration knows
 GLOBS = ("**/*.yaml", "**/*.yml", "**/*.json")
 
 
@@ -181,7 +182,7 @@ def _open(session: Session, files: FilenameFlags, *, record: bool) -> str:
     settings = files.settings()
     source = _later(session, files) if record else read(session, files)
     session.sandbox.weak = True  # files of this machine, as kustomize build and helm template would take them
-    session.from_files, session.output.way_out = True, _way_out
+    session.from_files, session.output.way_out, session.again = True, _way_out, SAME
     session.output.piped = files.piped
     session.path = Path("command line")  # no file configures it
     return session.use(settings, source).name

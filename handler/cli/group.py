@@ -131,5 +131,5 @@ def anneal() -> None:
     anneal run --trigger interval                 follows git as anneal.yaml says
     anneal init                                   writes a first anneal.yaml
 
-    Exit codes: 0 done, 1 failed, 3 held for approval, 4 busy, superseded or suspended, 64 usage.
+    Exit codes: 0 done, 1 failed, 3 held for approval, 4 waiting, busy, superseded or suspended, 64 usage.
     """  # noqa: D301 - click's mark of lines that stay as they are

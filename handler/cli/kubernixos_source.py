@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from handler.cli.filenames import SAME
 from handler.cli.kubernixos_flags import NAMESPACE
 from handler.cli.local_source import Unignored
 from handler.cli.session import Session
@@ -71,20 +72,21 @@ def _local(session: Session, name: str, *, show_trace: bool) -> Target:
         compat="kubernixos",
         prune=Prune(kinds=("*",)),
     )
-    session.output.way_out = _way_out
+    session.output.way_out, session.again = _way_out, SAME
     session.sandbox.weak = True  # files of this machine, as `nix eval` would take them
     return session.use(Settings((made,), state_namespace=NAMESPACE), Unignored(found.root))
 
 
 def _way_out(problem: Problem) -> str:
     """Return the way out of a problem: no configuration can have a setting that is lacking here, but a target's can."""
-    from handler.plan.missing_settings import MissingSetting  # noqa: PLC0415 - only a mistake waits for it
+    from handler.plan.missing_settings import MissingSetting, block  # noqa: PLC0415 - only a mistake waits for it
 
     if "nixPath" in problem.fix:
         return "keep it in the repository, or name where it lies: export NIX_PATH=nixpkgs=/opt/nixpkgs, or a path in PACKAGES or MODULES"
     if not isinstance(problem, MissingSetting) or not problem.settings:
         return problem.fix
-    return f"write a target with `compat: kubernixos` in anneal.yaml, name it by --target, and there: {problem.fix}"
+    wanted = "; ".join((block(problem.target, dict(problem.settings)), *problem.more))
+    return f"write a target with `compat: kubernixos` in anneal.yaml, name it by --target, and there: {wanted}"
 
 
 def placed(problem: Problem) -> Problem:

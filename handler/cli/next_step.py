@@ -11,6 +11,7 @@ from handler.app.times import ago, span, until
 from handler.cli import follow_up_commands
 from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
 from handler.config.settings import Target
+from handler.engine.run.readiness import allowing
 from handler.health.kinds.pods import WITH_PODS
 from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, QuotaExceeded, RolloutFailed, SecretUnavailable, TargetMoved
 from handler.model.health import HealthState
@@ -20,6 +21,7 @@ from handler.plan.admission import allows
 from handler.state.dependency_wait import Obstacle
 from handler.state.record import Drift, Orphan, RunStatus, State, TargetHealth
 from handler.state.run_history import PRUNING, ROLLING
+from handler.state.run_once import AS_CONFIGURED
 from handler.state.suspension import CONFIGURED, suspension
 
 _OVER_QUOTA = re.compile(r"\bexceeded quota: | has no room: ")
@@ -113,12 +115,12 @@ def _moved(name: str, seen: str) -> str:
 def _from_people(name: str, state: State) -> NextStep | None:
     if new := state.renamed_to:
         return NextStep(f"{new} has taken over what it had: this configuration is an older one, and no run of this target writes")
-    if state.held and state.approval and state.approval.id == state.held.id:
+    if state.held and state.approval and state.approval.id == state.held.id and state.held.once == AS_CONFIGURED:
         return NextStep("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)
     if state.held:
         going = sum(action != Action.UPDATE for action, _, _ in state.held.changes)
         what = f"{many(going, 'deletion')} {_verb(going, 'waits', 'wait')} for approval; to allow exactly {_verb(going, 'it', 'them')}:"
-        return NextStep(what, f"anneal approve {name} {state.held.id}")
+        return NextStep(what, allowing(name, state.held))
     return None
 
 

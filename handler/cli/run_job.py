@@ -30,6 +30,7 @@ from handler.model.numbers import many
 from handler.model.plan import Change, FieldChange, Plan
 from handler.model.result import Outcome, Result, summed
 from handler.plan.adoption import Adoptions
+from handler.state.run_once import RunOnce
 
 
 def run(session: Session, job: Job, doing: str) -> Result:
@@ -37,7 +38,7 @@ def run(session: Session, job: Job, doing: str) -> Result:
     handler = session.handler
     session.sandbox.start()
     with stoppable(session.output.note) as stop, _shown(session, doing):
-        return _reported(session, _to_the_newest(session, handler.run, job, stop))
+        return _reported(session, job, _to_the_newest(session, handler.run, job, stop))
 
 
 def run_as(session: Session, target: Target, job: Job, doing: str, adoptions: Adoptions | None = None) -> Result:
@@ -48,9 +49,11 @@ def run_as(session: Session, target: Target, job: Job, doing: str, adoptions: Ad
     session.sandbox.start()
     made = session.handler.dependencies(target.name)
     planner = replace(made.planner, target=target, verdicts={}, adoptions=adoptions)
-    dependencies = replace(made, target=target, planner=planner, agrees=session.agrees)
+    adopt = tuple(owner for owner in target.adopts if owner not in made.target.adopts)
+    once = RunOnce(adopt, prune=target.prune.enabled and not made.target.prune.enabled)
+    dependencies = replace(made, target=target, planner=planner, agrees=session.agrees, once=once)
     with stoppable(session.output.note) as stop, _shown(session, doing):
-        return _reported(session, _to_the_newest(session, partial(reconcile, dependencies), job, stop))
+        return _reported(session, job, _to_the_newest(session, partial(reconcile, dependencies), job, stop))
 
 
 @contextlib.contextmanager
@@ -85,28 +88,25 @@ def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Res
     return replace(summed(ends), run=ends[-1].run, trigger=ends[-1].trigger)
 
 
-def _reported(session: Session, result: Result) -> Result:
-    if result.code == Stopping.code:
-        again = session.output.complete(f"anneal apply {result.target}")
-        session.output.note(f"what it began stays as it is; {again} goes on with it, and so does the next tick")
+def _reported(session: Session, job: Job, result: Result) -> Result:
+    again = session.again or session.output.complete(f"anneal apply {result.target}")
+    if result.code == Stopping.code and not job.dry_run:
+        also = "" if session.again else ", and so does the next tick"
+        session.output.note(f"what it began stays as it is; {again} goes on with it{also}")
     elif result.outcome is Outcome.SUPERSEDED:
-        again = session.output.complete(f"anneal apply {result.target}")
-        session.output.note(f"what was asked for goes on by the next tick, or now: {again}")
+        session.output.note(f"what was asked for goes on {'' if session.again else 'by the next tick, or '}now: {again}")
     return result
 
 
-def retry(session: Session, again: str = "") -> reports.Retry:
-    """Return what says whether a server tries a failed run again, or by which command it is tried.
-
-    `again`: that command, where it isn't `anneal apply`.
-    """
+def retry(session: Session) -> reports.Retry:
+    """Return what says whether a server tries a failed run again, or by which command it is tried."""
 
     def said(ended: Result) -> str:
+        if session.again:
+            return f"to try again: {session.again}"
         server = _server(session, ended)
         if server is False:
-            return f"no server runs that would try again; now: {again or session.output.complete(f'anneal apply {ended.target}')}"
-        if server is None and again:
-            return f"to try again: {again}"
+            return f"no server runs that would try again; now: {session.output.complete(f'anneal apply {ended.target}')}"
         return reports.retried(ended) + ("" if server else ", if a server runs")
 
     return said
@@ -180,9 +180,8 @@ def follow(
     if following.declined and ended.outcome is Outcome.PLANNED:
         session.output.line("nothing was changed", "warn")
         return reports.FAILED
-    again = "the same command" if session.from_files else ""
     held = ended.plan.hold if ended.plan and ended.outcome is Outcome.HELD else None
-    code = reports.result(session.output, ended, approves(held.id) if held and approves else "", following.printed, retry(session, again))
+    code = reports.result(session.output, ended, approves(held.id) if held and approves else "", following.printed, retry(session))
     logs.after_failure(session, ended)
     return code
 

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 class Session:
     """One command's composition. As a context it ends what it started.
 
-    `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `wrote`: prints what
-    a run has written; `agrees`: see `handler.engine.run.dependencies.Dependencies`, set before the handler is made; `places`,
-    `placeholders`: see `Options`; `reads`: the command works on records alone, so without a configuration those of the cluster are its
-    targets.
+    `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `again`: what goes
+    on with a run of this command; empty: `anneal apply`, and a server; `wrote`: prints what a run has written; `agrees`: see
+    `handler.engine.run.dependencies.Dependencies`, set before the handler is made; `places`, `placeholders`: see `Options`; `reads`: the
+    command works on records alone, so without a configuration those of the cluster are its targets.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Session:
         self.log_level = logging.INFO
         self.sources: dict[str, CommitSource] = {}
         self.from_files = False
+        self.again = ""
         self.named = config
         self.added = added
         self.reads = False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, Literal, get_args, get_origin
 
@@ -75,8 +75,8 @@ class Decoder:
             arguments = [values[name] for name in rule.fields] if rule.cls is cls else [BAD]
             for fault in rule.check(*arguments) if BAD not in arguments else ():
                 key = keys.get(fault.field, "")
-                at = found[key][1] if key in found else node
-                self.mistakes.add(at, join(subject, key) if key else subject, fault.message, fault.fix)
+                at, below = within(found[key][1] if key in found else node, fault.within)
+                self.mistakes.add(at, (join(subject, key) if key else subject) + below, fault.message, fault.fix)
 
     def value(self, node: yaml.Node, slot: Slot, subject: str) -> Any:
         """Return one field's value, or BAD."""
@@ -236,6 +236,18 @@ def child(node: yaml.Node | None, key: str) -> yaml.Node | None:
     """Return the value of a mapping's key, None if there is none."""
     found = node.value if isinstance(node, yaml.MappingNode) else []
     return next((value for name, value in found if scalar(name) == key), None)
+
+
+def within(node: yaml.Node, path: Sequence[str]) -> tuple[yaml.Node, str]:
+    """Return the node to which keys, names of items and entries lead, as far as they do, and what its subject adds."""
+    subject = ""
+    for step in path:
+        items = list(node.value) if isinstance(node, yaml.SequenceNode) else []
+        below = child(node, step) or next((item for item in items if step in (scalar(item), scalar(child(item, "name")))), None)
+        if below is None:
+            break
+        node, subject = below, f"{subject}[{value_formats.plain(step)}]" if items else join(subject, step)
+    return node, subject
 
 
 def label(item: yaml.Node, index: int) -> str:

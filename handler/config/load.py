@@ -14,7 +14,7 @@ from typing import cast
 import yaml
 
 from handler.config import promotion_order, value_formats
-from handler.config.decode import BAD, Decoder, child, nearest
+from handler.config.decode import BAD, Decoder, child, nearest, within
 from handler.config.renderer_settings import AUTO, FILE, HELM, JSONNET, KUSTOMIZE, NIX
 from handler.config.setting_rules import Fault
 from handler.config.settings import Settings, Target, WebhookSettings
@@ -22,7 +22,7 @@ from handler.config.settings_shape import Slot
 from handler.config.target_order import note_mistakes
 from handler.config.value_formats import FORMS
 from handler.config.webhook_providers import STOCK, webhooks_of
-from handler.config.yaml_nodes import ConfigMistakes, compose, merged, pairs, scalar, word
+from handler.config.yaml_nodes import ConfigMistakes, compose, join, merged, pairs, scalar, word
 from handler.model.errors import ConfigInvalid
 
 ReadInclude = Callable[[str, str], Sequence[tuple[str, str]]]
@@ -107,8 +107,8 @@ def _promotions(settings: Settings, named: Mapping[str, yaml.Node], mistakes: Co
     """Note what is wrong between targets that promote, where it is written."""
 
     def note(name: str, fault: Fault) -> None:
-        node = child(child(child(named[name], "revision"), "promoted"), fault.field) or named[name]
-        mistakes.add(node, f"targets[{name}].revision.promoted.{fault.field}", fault.message, fault.fix)
+        node, below = within(named[name], ("revision", "promoted", fault.field, *fault.within))
+        mistakes.add(node, join(f"targets[{name}]", below), fault.message, fault.fix)
 
     promotion_order.note_mistakes(settings, note)
 

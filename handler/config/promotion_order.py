@@ -51,7 +51,8 @@ def note_mistakes(settings: Settings, note: Note) -> None:
         fix = "let one of them follow a branch"
         if any(name not in follows.get(before, ()) for before, name in pairwise((*found, found[0]))):
             fix = f"{fix}, or take one out of `dependsOn`"
-        note(found[0], Fault("from", f"targets wait for each other in a circle: {' → '.join((*found, found[0]))}", fix))
+        seen = f"targets wait for each other in a circle: {' → '.join((*found, found[0]))}"
+        note(found[0], Fault("from", seen, fix, _entry(settings, found[0], found[1 % len(found)])))
 
 
 def _faults(settings: Settings, target: Target) -> Iterator[Fault]:
@@ -60,14 +61,22 @@ def _faults(settings: Settings, target: Target) -> Iterator[Fault]:
     for name in promoted.from_ if promoted else ():
         if is_glob(name):
             if not _matched(name, tuple(names), target.name):
-                yield Fault("from", f"{name} matches no other target", nearest(name, names))
+                yield Fault("from", f"{name} matches no other target", nearest(name, names), (name,))
         elif name not in names:
             fix = f"{nearest(name, names)} One of another installation needs `cluster`, `stateNamespace` or `installation` beside it"
-            yield Fault("from", f"{name} is not configured", fix)
+            yield Fault("from", f"{name} is not configured", fix, (name,))
     for other in filter(None, map(settings.target, promoters(settings, target))):
         if other.name != target.name and not other.repository.is_same(target.repository):
             seen = f"{other.name} is of another repository, {other.repository.url}: its commits are none of {target.repository.url}"
-            yield Fault("from", seen, "name a target of the same repository, or add its URL to `repository.aliases`")
+            fix = "name a target of the same repository, or add its URL to `repository.aliases`"
+            yield Fault("from", seen, fix, _entry(settings, target.name, other.name))
+
+
+def _entry(settings: Settings, name: str, promoter: str) -> tuple[str, ...]:
+    """Return the entry of `from` by which a target follows another one; none: it is written otherwise."""
+    target = settings.target(name)
+    entries = target.revision.promoted.from_ if target and target.revision.promoted else ()
+    return next(((each,) for each in entries if each == promoter or (is_glob(each) and fnmatchcase(promoter, each))), ())
 
 
 def _circles(follows: Mapping[str, set[str]], depends: Mapping[str, set[str]]) -> Iterator[tuple[str, ...]]:

@@ -35,11 +35,15 @@ from handler.model.to_json import camel
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One finding: the field it stands in (empty: the mapping itself), what was seen, the way out."""
+    """One finding: the field it stands in (empty: the mapping itself), what was seen, the way out.
+
+    `within`: keys, names and entries that lead on from that field to where it is written.
+    """
 
     field: str
     message: str
     fix: str = ""
+    within: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +123,9 @@ def exclusive_inside(exclusive: tuple[str, ...], namespaces: tuple[str, ...]) ->
     for name in exclusive:
         if "*" not in namespaces and name not in namespaces:
             allowed = ", ".join([*namespaces, name])
-            yield Fault("exclusive", f"{name} is not in the whitelist", f"write `namespaces: [{allowed}]`")
+            yield Fault("exclusive", f"{name} is not in the whitelist", f"write `namespaces: [{allowed}]`", (name,))
         if name == "default" or name.startswith("kube-"):
-            yield Fault("exclusive", f"{name} is a namespace of the system, whose objects no git declares", f"take {name} out")
+            yield Fault("exclusive", f"{name} is a namespace of the system, whose objects no git declares", f"take {name} out", (name,))
 
 
 def exclusive_once(targets: tuple[Target, ...], state_namespace: str) -> Iterator[Fault]:
@@ -132,10 +136,11 @@ def exclusive_once(targets: tuple[Target, ...], state_namespace: str) -> Iterato
             other = first.setdefault((replace(target.cluster, server=""), name), target.name)
             if other != target.name:
                 seen = f"namespace {name} is exclusive to target {target.name} and to target {other}, on one cluster"
-                yield Fault("targets", seen, f"take {name} out of `exclusive` of one of the two")
+                yield Fault("targets", seen, f"take {name} out of `exclusive` of one of the two", (target.name, "exclusive", name))
             if name == state_namespace:
                 seen = f"namespace {name} is exclusive to target {target.name}, and is the stateNamespace, which holds the records"
-                yield Fault("targets", seen, f"take {name} out of `exclusive` of target {target.name}, or write another stateNamespace")
+                fix = f"take {name} out of `exclusive` of target {target.name}, or write another stateNamespace"
+                yield Fault("targets", seen, fix, (target.name, "exclusive", name))
 
 
 def fits_scheme(url: str, auth: RepositoryAuth) -> Iterator[Fault]:
@@ -289,11 +294,12 @@ def renamed_once(targets: tuple[Target, ...]) -> Iterator[Fault]:
     """What a record has goes to one target, and to none while a target of that name is configured."""
     names, takers = {target.name for target in targets}, dict[str, str]()
     for target in targets:
-        former = target.renamed_from
+        former, within = target.renamed_from, (target.name, "renamedFrom")
         if former and former != target.name and former in names:
-            yield Fault("targets", f"{target.name} is renamedFrom {former}, and a target {former} is configured", "remove either")
+            yield Fault("targets", f"{target.name} is renamedFrom {former}, and a target {former} is configured", "remove either", within)
         if former and former in takers:
-            yield Fault("targets", f"{takers[former]} and {target.name} are both renamedFrom {former}", "leave the line on one of them")
+            seen = f"{takers[former]} and {target.name} are both renamedFrom {former}"
+            yield Fault("targets", seen, "leave the line on one of them", within)
         takers.setdefault(former, target.name)
 
 

@@ -86,12 +86,13 @@ def _due(run: RunContext, planned: Planned) -> float:
 def held(run: RunContext, hold: Hold, inputs: Inputs, planned: Planned) -> Result:
     """Record what waits for a person, and the pin that an explicit commit leaves, so that the approval finds it; once."""
     result = run.result(Outcome.HELD, f"held as {hold.id}: {'; '.join(hold.reasons)}", planned)
-    if run.state.held and run.state.held.id == hold.id and run.state.status.phase == "held":
+    once, known = run.deps.once, run.state.held
+    if known and (known.id, known.once) == (hold.id, once) and run.state.status.phase == "held":
         judge(run)
         return replace(result, recorded=True)
     seen = replace(run.state, health=run.health(run.state))
     pinned = replace(seen, pin=revision.pin_left(run)) if run.job.commit else seen
-    ended = _end(run, transitions.held(pinned, hold, inputs, run.job, run.deps.clock()), result)
+    ended = _end(run, transitions.held(pinned, hold, inputs, run.job, run.deps.clock(), once), result)
     if ended.recorded:
         run.deps.announce(PlanHeld(run.job.target, run.run, run.revision.commit, hold))
     return ended

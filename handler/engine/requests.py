@@ -9,21 +9,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handler.config.settings import Target
 from handler.engine.run import revision, transitions
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import RequestRefused
+from handler.engine.run.readiness import allowing
 from handler.model.errors import AnnealError, Busy, LeaseLost, Stopping
 from handler.model.event import NAMED, Job
 from handler.model.result import Outcome, Result
+from handler.plan.missing_settings import taking_over
 from handler.state import run_history
 from handler.state.record import State
+from handler.state.run_once import AS_CONFIGURED, RunOnce
 
 
 def ask(run: RunContext) -> None:
     """Write what a person asked into the state, for us or for the Lease's holder.
 
     Force stands there from now on: the next attempt honours it, once. It stays ours where it vouches for a commit. Raises RequestRefused:
-    nothing such is held, or the commit never ran; RefNotFound: the host doesn't have a forced commit.
+    nothing such is held, another command must go on with it, or the commit never ran; RefNotFound: the host doesn't have a forced commit.
     """
     if run.job.promote:  # it is done by the run that was asked for it, or not at all
         return
@@ -32,6 +36,9 @@ def ask(run: RunContext) -> None:
         seen = f"held now: {held.id}" if held else "nothing is held"
         fix = f"anneal status {run.job.target}"
         raise RequestRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=fix)
+    if held and held.id == run.job.approve and not _may_go_on(run.deps.target, held.once):
+        seen = f"{held.id} is of a command that does what the settings don't say, so another can't go on with it"
+        raise RequestRefused.of(f"target {run.job.target}", seen, fix=allowing(run.job.target, held))
     if run.job.commit and not run.revision.commit:
         revision.choose(run)
     if run.job.commit and revision.never_ran(run):
@@ -44,15 +51,24 @@ def ask(run: RunContext) -> None:
         run.job, run.forced = replace(run.job, force=False), True
 
 
+def _may_go_on(target: Target, once: RunOnce) -> bool:
+    """Whether a run by these settings does all that a command did beyond the configured ones."""
+    return set(once.adopt) <= set(target.adopts) and once.prune <= target.prune.enabled
+
+
 def busy(run: RunContext, error: Busy) -> Busy:
-    """Return the error of a run that finds the Lease held. The holder does what it reads in the record; a promotion isn't written there."""
-    if not run.job.promote:
+    """Return the error of a run that finds the Lease held; its holder does only what it reads in the record, by the target's settings."""
+    name, commit, once = run.job.target, run.revision.commit or run.job.commit, run.deps.once
+    if run.job.promote:
+        left, fix = "nothing was promoted", f"anneal promote {name}"
+        if commit:
+            fix = f"{fix} --commit {commit}; at once, pinned to it: anneal apply {name} --commit {commit} --force"
+    elif once != AS_CONFIGURED:
+        left, fix = "this isn't left for it", taking_over(name, once.adopt) if once.adopt else f"anneal prune {name}"
+    else:
         return error
-    name, commit = run.job.target, run.revision.commit or run.job.commit
-    fix = f"once that is done: anneal promote {name}"
-    if commit:
-        fix = f"{fix} --commit {commit}; at once, pinned to it: anneal apply {name} --commit {commit} --force"
-    return Busy(*(replace(each, message=each.message.partition(";")[0] + "; nothing was promoted", fix=fix) for each in error.problems))
+    said = [f"{each.message.partition(';')[0]}; {left}" for each in error.problems]
+    return Busy(*(replace(each, message=text, fix=f"once that is done: {fix}") for each, text in zip(error.problems, said, strict=True)))
 
 
 _ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}

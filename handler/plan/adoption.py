@@ -45,7 +45,7 @@ class Adoptions:
         if is_member(live, item.identity, ours) or any(change.sibling or not change.writes for change in changes):
             return
         refusals = [each.message if isinstance(each, MissingSetting) else _SEEN for each in outcome if not isinstance(each, Change)]
-        owner = foreign_owner(dict(live), item.identity, ours.own_label(live))
+        owner = foreign_owner(dict(live), item.identity, ours.own_label(live), own=ours.marks.target)
         self.found[item.identity] = Adoptable(item.identity, owner, "; ".join(refusals))
 
     def by_owner(self) -> dict[ForeignOwner | None, list[Adoptable]]:

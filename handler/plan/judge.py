@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.config.settings import Target
+from handler.config.settings import Owner, Target
 from handler.model.errors import ApiRefused, Problem
 from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import canonical
@@ -70,7 +70,7 @@ class Judge:
 
     def refusal_to_adopt(self, item: Desired, live: dict[str, Any]) -> Problem | None:
         """Return why an existing object that isn't ours may not become ours, or None."""
-        owner = foreign_owner(live, item.identity, self.ours.own_label(live), self.target.adopts)
+        owner = foreign_owner(live, item.identity, self.ours.own_label(live), self.target.adopts, self.target.name)
         if owner:
             return self._owned(Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place), owner)
         if self.target.adopt == "never":
@@ -80,7 +80,7 @@ class Judge:
 
     def refusal_to_use(self, item: Desired, live: dict[str, Any], way_out: str) -> Problem | None:
         """Return why a deleting step, or a hook, may not act on an existing object that isn't ours, whatever `adopt` names, or None."""
-        owner = foreign_owner(live, item.identity, self.ours.own_label(live))
+        owner = foreign_owner(live, item.identity, self.ours.own_label(live), own=self.target.name)
         if owner:
             return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, way_out)
         return self.refusal_to_adopt(item, live)
@@ -88,7 +88,8 @@ class Judge:
     def _owned(self, problem: Problem, owner: ForeignOwner) -> Problem:
         if not owner.tools:
             return replace(problem, fix=f"take it out of there first, or out of target {self.target.name}")
-        return lacking(problem, self.target.name, {"adopt": in_order((*owner.tools, *self.target.adopts))}, owner.stop)
+        adopt = in_order((*owner.tools, *self.target.adopts))
+        return lacking(problem, self.target.name, {"adopt": adopt}, owner.stop, owners=adoptable_once(self.target, owner.tools))
 
     def refused(self, item: Desired, live: dict[str, Any] | None, error: ApiRefused) -> Change | Problem:
         """Turn the server's refusal into a recreate where that is allowed, else into a problem with a way out."""
@@ -138,6 +139,11 @@ class Judge:
         else:
             fix, instead = f'annotate it {RECREATE}: "allow", or {option}', f'or annotate it {RECREATE}: "allow"'
         return lacking(problem, self.target.name, settings, (instead,), fix)
+
+
+def adoptable_once(target: Target, owners: tuple[Owner, ...]) -> tuple[Owner, ...]:
+    """Return what `anneal adopt` would name of these owners; none where a target adopts nothing, which that respects, too."""
+    return owners if target.adopt != "never" else ()
 
 
 def lift(kind: GroupKind, instead: str) -> str:

@@ -23,13 +23,14 @@ _LINES: Mapping[str, Callable[[str, str], str]] = {
 class MissingSetting(Problem):
     """A refusal that other settings of a target would lift; without settings the cluster lacks something.
 
-    `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead; `joined`: the
-    subjects of those that were put together.
+    `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead; `owners`: what
+    `anneal adopt` would name to do once what `adopt` does in every run; `joined`: the subjects of those that were put together.
     """
 
     target: str = ""
     settings: tuple[tuple[str, Values], ...] = ()
     more: tuple[str, ...] = ()
+    owners: Values = ()
     joined: tuple[str, ...] = ()
 
     def subjects(self) -> tuple[str, ...]:
@@ -38,19 +39,40 @@ class MissingSetting(Problem):
 
 
 def lacking(
-    problem: Problem, target: str, settings: Mapping[str, Sequence[str]], more: Sequence[str] = (), fix: str = ""
+    problem: Problem,
+    target: str,
+    settings: Mapping[str, Sequence[str]],
+    more: Sequence[str] = (),
+    fix: str = "",
+    owners: Values = (),
 ) -> MissingSetting:
-    """Make a refusal one of settings, with its way out. `fix`: the way out in other words."""
+    """Make a refusal one of settings, with its way out. `fix`: the way out in other words; `owners`: see `MissingSetting`."""
     wanted = tuple((field, tuple(dict.fromkeys(values))) for field, values in settings.items())
-    way_out = fix or "; ".join(filter(None, (block(target, dict(wanted)), *more)))
-    return MissingSetting(problem.subject, problem.message, problem.place, way_out, target, wanted, tuple(more))
+    way_out = fix or "; ".join(filter(None, (block(target, dict(wanted)), _once(target, owners), *more)))
+    return MissingSetting(problem.subject, problem.message, problem.place, way_out, target, wanted, tuple(more), owners)
 
 
-def adopting(problem: Problem, target: str, owners: Values) -> MissingSetting:
-    """Give a refusal that has its way out a second one: `adopt` names these owners."""
+def adopting(problem: Problem, target: str, owners: Values, once: Values) -> MissingSetting:
+    """Give a refusal that has its way out a second one: `adopt` names these owners, or `anneal adopt` those of `once`."""
     settings = {"adopt": owners}
-    instead = f"or take it over as it is: {block(target, settings)}"
-    return lacking(problem, target, settings, (f"or {problem.fix}",), f"{problem.fix}; {instead}")
+    instead = "; ".join(filter(None, (f"or take it over as it is: {block(target, settings)}", _once(target, once))))
+    return lacking(problem, target, settings, (f"or {problem.fix}",), f"{problem.fix}; {instead}", once)
+
+
+def taking_over(target: str, owners: Iterable[str], approve: str = "") -> str:
+    """Return the command that takes over once what these owners have. `approve`: the id of what it allows beside."""
+    return " ".join(["anneal adopt", target, *(f"--from {owner}" for owner in owners), *([f"--approve {approve}"] if approve else [])])
+
+
+def approving(target: str, held: str, adopt: Sequence[str] = (), *, prune: bool = False) -> str:
+    """Return the command that allows what is held under an id. `adopt`, `prune`: of the run that was held, see `RunOnce`."""
+    plain = f"anneal prune {target} --approve {held}" if prune else f"anneal approve {target} {held}"
+    return taking_over(target, adopt, held) if adopt else plain
+
+
+def _once(target: str, owners: Values, *, alone: bool = True) -> str:
+    """Return the second way out. `alone`: nothing but `adopt` is lacking."""
+    return f"or once{'' if alone else ', in the place of adopt'}: {taking_over(target, owners)}" if owners else ""
 
 
 def block(target: str, settings: Mapping[str, Values]) -> str:
@@ -93,7 +115,8 @@ def _united(group: Sequence[MissingSetting]) -> MissingSetting:
     for field, values in (one for each in group for one in each.settings):
         settings[field] = tuple(dict.fromkeys((*settings.get(field, ()), *values)))
     more = tuple(dict.fromkeys(line for each in group for line in each.more))
-    fix = "\n".join(filter(None, (block(first.target, settings), *more)))
-    subjects = tuple(each.subject for each in group)
-    whole = f"{first.subject} and {len(group) - 1} more"
-    return replace(first, subject=whole, fix=fix, settings=tuple(settings.items()), more=more, joined=subjects)
+    owners = tuple(dict.fromkeys(owner for each in group for owner in each.owners))
+    fix = "\n".join(filter(None, (block(first.target, settings), _once(first.target, owners, alone=len(settings) == 1), *more)))
+    subject, subjects = f"{first.subject} and {len(group) - 1} more", tuple(each.subject for each in group)
+    wanted = tuple(settings.items())
+    return replace(first, subject=subject, fix=fix, settings=wanted, more=more, owners=owners, joined=subjects)

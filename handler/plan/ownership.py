@@ -123,8 +123,8 @@ TOOLS: Mapping[Tool, Marks] = {
         labels={"kapp.k14s.io/app": OwnershipMark("kapp app"), "kapp.k14s.io/association": None},
         annotations={"kapp.k14s.io/identity": None, "kapp.k14s.io/original": None, "kapp.k14s.io/original-diff*": None},
         managers=(Manager("kapp"), Manager("kapp-server-side-apply")),
-        stop="where kapp-controller deploys it first pause that: "
-        + _PATCH.format("apps.kappctrl.k14s.io APP", "APP_NAMESPACE", '{"spec":{"paused":true}}'),
+        stop="where kapp-controller deploys it first pause that, and let it delete nothing: "
+        + _PATCH.format("apps.kappctrl.k14s.io APP", "APP_NAMESPACE", '{"spec":{"paused":true,"noopDelete":true}}'),
     ),
     "kluctl": Marks(
         "kluctl",
@@ -161,13 +161,19 @@ class ForeignOwner:
 
 
 _APPLYSET = "first take it out of what kubectl apply --applyset is given there: it would put its own label on again"
+_NAMESAKE = "first see what has labelled it, for that would do so again: another installation's target of the same name, or kubectl"
 _TARGET = "first let that target go of it: take it out of the git of {}, else its runs are refused from then on"
 
 
-def foreign_owner(live: dict[str, Any], identity: Identity, applyset: str, adopted: Collection[str] = ()) -> ForeignOwner | None:
-    """Return another owner of an object: tools, unless `adopted` names them, another target, another ApplySet, a controller; else None."""
+def foreign_owner(
+    live: dict[str, Any], identity: Identity, applyset: str, adopted: Collection[str] = (), own: str = ""
+) -> ForeignOwner | None:
+    """Return another owner of an object: tools, unless `adopted` names them, another target, another ApplySet, a controller; else None.
+
+    `own`: the target that asks: its name under another ApplySet's label is no other target's.
+    """
     fixed = list(_fixed(live))
-    theirs: list[tuple[Owner | None, str, str]] = list(_sets(live, identity, applyset, adopted))
+    theirs: list[tuple[Owner | None, str, str]] = list(_sets(live, identity, applyset, adopted, own))
     theirs += [(tool, *found) for tool in TOOLS if tool not in adopted and (found := _deployer(live, tool))]
     names = [*(name for owner, name, _ in theirs if owner not in TOOLS), *fixed, *(name for owner, name, _ in theirs if owner in TOOLS)]
     if not names:
@@ -190,13 +196,14 @@ def set_of(live: Mapping[str, Any]) -> ApplySetId | None:
 
 
 def _sets(
-    live: dict[str, Any], identity: Identity, applyset: str, adopted: Collection[str]
+    live: dict[str, Any], identity: Identity, applyset: str, adopted: Collection[str], own: str
 ) -> Iterator[tuple[ApplySetId | None, str, str]]:
     label = ((live.get("metadata") or {}).get("labels") or {}).get(PART_OF, applyset)
     if label != applyset and label not in adopted:
         target = marked_target(live, identity)
-        name = f"target {target}" if target else f"ApplySet {_shown(str(label))}"
-        yield set_of(live), name, _TARGET.format(target) if target else _APPLYSET
+        name = f"target {target}" if target and target != own else f"ApplySet {_shown(str(label))}"
+        stop = _NAMESAKE if target == own else _TARGET.format(target)
+        yield set_of(live), name, stop if target else _APPLYSET
 
 
 def _fixed(live: dict[str, Any]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from handler.model.render import FILES, RecordedRender
 from handler.state.dependency_wait import DependencyWait
 from handler.state.former import RecordName
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
+from handler.state.run_once import AS_CONFIGURED, RunOnce
 from handler.state.soak import Soak
 
 
@@ -182,7 +183,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class HeldPlan:
-    """A plan that waits for a person: `changes` are its guarded (action, object, uid)."""
+    """A plan that waits for a person: `changes` are its guarded (action, object, uid). `once`: of the run that made it."""
 
     id: Line
     reasons: tuple[Message, ...]
@@ -191,6 +192,7 @@ class HeldPlan:
     reads: Sha
     settings: Sha
     since: Time
+    once: RunOnce = AS_CONFIGURED
 
 
 @dataclass(frozen=True, slots=True)

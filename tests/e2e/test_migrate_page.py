@@ -26,7 +26,7 @@ from tests.repository.pages import DOCS, FENCE, ROOT
 pytestmark = pytest.mark.slow
 KINDS = ("configmap", "service", "deployment")
 REVISION = "deployment.kubernetes.io/revision"
-FLUX, ARGO = "toolkit.fluxcd.io", "argoproj.io"
+FLUX, ARGO, KAPP = "toolkit.fluxcd.io", "argoproj.io", "kappctrl.k14s.io"
 
 
 def procedure(heading: str) -> list[str]:
@@ -86,7 +86,7 @@ class Desk:
 
     def parent(self, group: str, kind: str, namespace: str, name: str, spec: Mapping[str, Any]) -> None:
         """Make what a tool's controller works by; none runs, so that it has none of its finalizers."""
-        version = "v1alpha1" if group == ARGO else "v2" if kind == "HelmRelease" else "v1"
+        version = "v1alpha1" if group in (ARGO, KAPP) else "v2" if kind == "HelmRelease" else "v1"
         self.kubectl.apply(any_definition(group, kind, version))
         crd = f"crd/{kind.lower()}s.{group}".replace("rys.", "ries.")
         self.kubectl.run("wait", "--for=condition=Established", crd, "--timeout=60s")
@@ -225,7 +225,14 @@ def test_kapp(desk: Desk) -> None:
     kept = bring_about(desk.kubectl, "kapp")
     before = at_rest(desk)
     desk.configure()
-    look, commands = procedure("kapp")
+    desk.parent(KAPP, "App", "shop", "shop", {"deploy": [{"kapp": {}}]})
+    pause, detach = procedure("kapp-controller")
+    desk.runs(pause)
+    assert desk.kubectl("get", f"apps.{KAPP}", "shop", "-n", "shop")["spec"].items() >= {"paused": True, "noopDelete": True}.items()
+    find, look, commands = procedure("kapp")
+    found = desk.runs(find)
+    assert kept[0]["metadata"]["labels"]["kapp.k14s.io/app"] in found
+    assert re.search(r"^shop +shop ", found, re.MULTILINE), found
     shown = desk.runs(look)
     theirs = next(each for each in kept if each["kind"] == "Deployment")["spec"]
     labels = theirs["template"]["metadata"]["labels"]
@@ -236,7 +243,7 @@ def test_kapp(desk: Desk) -> None:
     declared[2]["spec"]["selector"] = theirs["selector"]
     declared[2]["spec"]["template"]["metadata"]["labels"] = labels
     desk.push(*declared)
-    desk.runs(commands)
+    desk.runs(commands + detach)
     assert not desk.kubectl("get", "configmaps", "-n", "shop", "-l", "kapp.k14s.io/is-app-change")["items"]
     assert_taken_over(desk, before)
 

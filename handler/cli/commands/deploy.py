@@ -74,6 +74,7 @@ def apply() -> None:
 
 @command("apply", renders=True)
 @yes_option
+@click.option("--approve", metavar="ID", default="", help="Allow what an earlier run holds under this id.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @files_options
 def prune() -> None:

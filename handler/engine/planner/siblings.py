@@ -32,6 +32,7 @@ from handler.plan.handover import (
     refused_to_strangers,
 )
 from handler.plan.inventory import TargetMarks, marked_target
+from handler.plan.judge import adoptable_once
 from handler.plan.missing_settings import adopting
 from handler.plan.ownership import in_order, set_of
 from handler.state.record import Ran, State
@@ -206,7 +207,9 @@ class SiblingQuestions:
             problem = refused_to_namesake(item, name)
         else:
             problem = refused_to_strangers(item, name, taker.name, record, known=known)
-        return adopting(problem, taker.name, in_order((*taker.adopts, found))) if found and not is_own else problem
+        if found is None or is_own:
+            return problem
+        return adopting(problem, taker.name, in_order((*taker.adopts, found)), adoptable_once(taker, (found,)))
 
     def refuse_if_moved(self, identity: Identity, name: str) -> None:
         """Before an object is taken: raise Moved if its giver's record says something else than when this was planned."""

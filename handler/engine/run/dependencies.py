@@ -21,6 +21,7 @@ from handler.plan.gap import FieldGaps
 from handler.rollout.interfaces import ActionRow, Query, no_metrics
 from handler.state.lease import LeaseLock
 from handler.state.record import Pin, State
+from handler.state.run_once import AS_CONFIGURED, RunOnce
 from handler.state.store import StateStore
 
 
@@ -50,7 +51,8 @@ class Dependencies:
     answer. `announce`: takes the run's events, on any of its threads. `agrees`: asked of a plan before its first write; None: nothing is
     asked. `health`: the operator's expressions. `gaps`: takes what a dry run compares, field by field; None: it isn't asked for.
     `shows`: a person reads the plans of runs, too. `places`: of its records; None: there is but one. `awaited`: the targets that it depends
-    on; `others`: their records. `promoters`: the targets whose proven commits it follows.
+    on; `others`: their records. `promoters`: the targets whose proven commits it follows. `once`: what these runs do that
+    the settings don't say.
     """
 
     target: Target
@@ -82,3 +84,4 @@ class Dependencies:
     awaited: tuple[AwaitedTarget, ...] = ()
     others: OtherRecords = field(default_factory=NoOtherRecords)
     promoters: Promoters = field(default_factory=Promoters)
+    once: RunOnce = AS_CONFIGURED

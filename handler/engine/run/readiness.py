@@ -20,8 +20,9 @@ from handler.config.settings import Target
 from handler.engine.run.other_records import OtherRecord
 from handler.model.health import HealthState
 from handler.model.result import Outcome
+from handler.plan.missing_settings import approving
 from handler.state.dependency_wait import Obstacle
-from handler.state.record import State, TargetHealth
+from handler.state.record import HeldPlan, State, TargetHealth
 from handler.state.run_history import PRUNING
 from handler.state.summary import Summary
 from handler.state.suspension import CONFIGURED, suspension
@@ -44,6 +45,11 @@ class SeenDependency:
     pinned: bool = False
 
 
+def allowing(target: str, held: HeldPlan) -> str:
+    """Return the command that allows what is held of a target."""
+    return approving(target, held.id, held.once.adopt, prune=held.once.prune)
+
+
 def at_rest(target: Target, record: OtherRecord) -> Obstacle | None:
     """Return what keeps a dependency from being ready, whatever commit it should have; None: nothing does."""
     name, state = target.name, record.state
@@ -54,7 +60,7 @@ def at_rest(target: Target, record: OtherRecord) -> Obstacle | None:
         return Obstacle(name, f"it waits itself for {names}", f"anneal status {name}")
     if state.held:
         reason = _first_line("; ".join(state.held.reasons))
-        return Obstacle(name, f"its plan is held as {state.held.id}: {reason}", f"anneal approve {name} {state.held.id}")
+        return Obstacle(name, f"its plan is held as {state.held.id}: {reason}", allowing(name, state.held))
     if state.status.phase in _FAILING:
         doing = "it fails" if state.status.phase != PRUNING else "what it has pruned isn't gone yet"
         return Obstacle(name, f"{doing}: {_first_line(state.status.message)}", f"anneal status {name}")

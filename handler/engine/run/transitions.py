@@ -25,6 +25,7 @@ from handler.plan.admission import NAMESPACE
 from handler.state import run_history
 from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Orphan, Pin, Progress, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
+from handler.state.run_once import AS_CONFIGURED, RunOnce
 from handler.state.summary import drifted
 
 StateChange = Callable[[State], State]
@@ -201,10 +202,10 @@ def look_due(state: State, planned: Planned, now: float) -> float:
     return min(looks or ([now + _LATEST] if planned.given else [0.0]))  # `given`: kept for a sibling until it has noted it
 
 
-def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float) -> State:
-    """Return the state of a plan that waits for a person; the same plan again changes nothing."""
+def held(state: State, hold: Hold, inputs: Inputs, job: Job, now: float, once: RunOnce = AS_CONFIGURED) -> State:
+    """Return the state of a plan that waits for a person; the same plan again changes nothing. `once`: see `Dependencies`."""
     since = state.held.since if state.held and state.held.id == hold.id else stamp(now)
-    waiting = HeldPlan(hold.id, hold.reasons, hold.changes, inputs.commit.sha, inputs.reads, inputs.settings, since)
+    waiting = HeldPlan(hold.id, hold.reasons, hold.changes, inputs.commit.sha, inputs.reads, inputs.settings, since, once)
     approval = state.approval if inputs.are_of(state.approval) else None
     return replace(state, held=waiting, approval=approval, deliveries=run_history.deliveries(state.deliveries, job.deliveries))
 

@@ -98,8 +98,9 @@ ACTS: Mapping[str, Act] = {
 def possible(facts: Json) -> tuple[Act, ...]:
     """Return the acts that make sense now, the most wanted first. `facts`: of `/api/targets/<target>`."""
     state, runs = facts["state"] or {}, not facts["suspended"]
+    held = state.get("held")
     wanted = {
-        "approve": runs and bool(state.get("held")),
+        "approve": runs and held is not None and not held["command"],
         "resume": bool(facts["suspended"]) and not facts["suspendedByConfiguration"],
         "replay": runs,
         "unpin": runs and bool(state.get("pin")),

@@ -120,18 +120,6 @@ def test_what_isnt_named_is_refused_before_the_first_write(shop: Shop, kubectl: 
     assert live(shop, kubectl) == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--from", "fluxx", "-y"), "--from fluxx: no such tool; did you mean flux?"),
-        (("--from", "applyset-1", "-y"), "--from applyset-1: no such tool; known are flux, argocd"),
-        (("--from", "flux"), "there is no terminal to ask on, so it needs -y: anneal adopt shop --from flux -y"),
-    ],
-)
-def test_a_wrong_owner_or_no_terminal_is_a_mistake_of_usage(shop: Shop, arguments: tuple[str, ...], said: str) -> None:
-    assert said in shop.cli("adopt", "shop", *arguments, code=64).stderr
-
-
 def test_never_is_never_taken_over(shop: Shop, kubectl: Kubectl) -> None:
     plant(shop, kubectl)
     shop.configure("adopt: never")
@@ -161,9 +149,37 @@ def test_what_is_held_is_allowed_by_the_printed_command(shop: Shop, kubectl: Kub
     assert marked(live(shop, kubectl)) == set()
     (command,) = (line.partition(": ")[2] for line in held.splitlines() if line.startswith("allow exactly that: "))
     assert command.startswith(f"anneal adopt shop {' '.join(OWNERS)} --approve ")
+    shop.cli("apply", "shop", code=1)
+    assert command in shop.cli("status", "shop").stdout, "also once a plain run was refused"
+    assert command in shop.cli("approve", "shop", "-y", code=1).stderr
+    planned = shop.cli("adopt", "shop", *OWNERS, "--dry-run").stdout
+    assert f"allow exactly that: {command.partition(' --approve')[0]}, then {command}" in planned
     shop.cli(*command.split()[1:], "-y")
     assert marked(live(shop, kubectl)) == set(NAMES)
     assert not kubectl.has("configmap", "one", shop.namespace)
+
+
+def test_an_interrupted_takeover_names_the_command_that_goes_on_with_it(shop: Shop, kubectl: Kubectl, wired: Callable[[], Wired]) -> None:
+    plant(shop, kubectl)
+    wire, process = wired(), list[subprocess.Popen[str]]()
+    environ = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(wire.kubeconfig)}
+    gate = threading.Event()
+
+    def interrupt(_handler: Handler) -> bool:
+        gate.wait()
+        process[0].send_signal(signal.SIGINT)
+        return True
+
+    wire.meet(1, interrupt, is_recorded)
+    command = [sys.executable, "-m", "handler", "adopt", "shop", *OWNERS, "-y"]
+    process.append(subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+    gate.set()
+    said = process[0].communicate()[1]
+    (again,) = (line for line in said.splitlines() if line.startswith("what it began stays as it is; "))
+    again = again.partition("; ")[2].removesuffix(" goes on with it")
+    assert sorted(again.split()) == sorted(["anneal", "adopt", "shop", *OWNERS, "-y"])
+    shop.cli(*again.split()[1:])
+    assert marked(live(shop, kubectl)) == set(NAMES)
 
 
 @pytest.mark.slow

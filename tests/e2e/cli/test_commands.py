@@ -259,3 +259,19 @@ def test_doctor_needs_no_configuration_but_names_what_is_wrong_in_one(shop: Shop
     assert "configuration  warning  found neither" in text
     assert "clock          ok       agrees" in text
     assert "cluster        warning  " in bare("doctor", kubeconfig=Path("/nonexistent")).stdout
+
+
+def test_a_prune_that_is_held_is_allowed_by_the_command_that_status_names_too(shop: Shop, kubectl: Kubectl) -> None:
+    """Where the settings prune nothing, no other run would delete what `anneal approve` allows."""
+    shop.configure("prune: {enabled: false, holdAbove: {count: 0, fraction: 0}}")
+    shop.cli("apply", "shop")
+    shop.declare("one", "two")
+    shop.push("Without three")
+    held = shop.cli("prune", "shop", "-y", code=3).stdout
+    (command,) = (line.partition(": ")[2] for line in held.splitlines() if line.startswith("allow exactly that: "))
+    assert command.startswith("anneal prune shop --approve ")
+    assert command in shop.cli("status", "shop").stdout
+    assert command in shop.cli("approve", "shop", "-y", code=1).stderr
+    assert kubectl.has("configmap", "three", shop.namespace)
+    shop.cli(*command.split()[1:])
+    assert not kubectl.has("configmap", "three", shop.namespace)

@@ -285,6 +285,7 @@ def test_a_target_is_shown_whole_and_its_fencing_token_isnt(here: FakeObjects) -
         "changes": {"count": 1, "items": [{"action": "prune", "object": "apps/Deployment/shop/api", "uid": "u"}]},
         "commit": sha("e"),
         "since": NOON,
+        "command": "",
     }
     assert state["attempt"] == {"commit": sha("e"), "since": NOON}
     orphan = {"uid": "u-9", "identity": "Deployment/shop/api", "since": NOON, "sibling": "", "unmarked": False, "until": ""}

@@ -21,6 +21,7 @@ from handler.state.heartbeat import Pulse
 from handler.state.lease import Peek
 from handler.state.record import Approval, Attempt, Drift, Fact, HeldPlan, Orphan, Pin, Refusal, RunStatus, State, Suspend, TargetHealth
 from handler.state.record_format import stamp
+from handler.state.run_once import RunOnce
 
 NOW = 1_800_000_000.0
 SHA = "a" * 40
@@ -45,6 +46,7 @@ DENIED = 'Service/x/a: 403: services is forbidden: User "system:serviceaccount:s
 GRANTS = "anneal rbac shop --service-account s/anneal | kubectl apply -f -"
 HOLDS = "ConfigMap/x/a: is not gone yet; finalizers: y; kubectl get ConfigMap/a -n x -o yaml shows who must act"
 HELD = HeldPlan("58eb1fd1ec42", ("too many",), (("prune", "ConfigMap/shop/one", "uid"),), SHA, SHA, SHA, stamp(NOW))
+TAKEOVER, ADOPTS = replace(HELD, once=RunOnce(("flux", "helm"))), "anneal adopt shop --from flux --from helm"
 
 
 def failed(who: str, next_try: str = "") -> RunStatus:
@@ -59,6 +61,13 @@ def failed(who: str, next_try: str = "") -> RunStatus:
         ({"suspend": Suspend("ada", "freeze")}, "anneal resume shop", "suspended"),
         ({"suspend": Suspend("ada", until=stamp(NOW - 1))}, "", "nothing to do"),
         ({"held": HELD}, "anneal approve shop 58eb1fd1ec42", "1 deletion waits for approval; to allow exactly it:"),
+        ({"held": TAKEOVER}, f"{ADOPTS} --approve 58eb1fd1ec42", "1 deletion waits for approval; to allow exactly it:"),
+        ({"held": replace(HELD, once=RunOnce(prune=True))}, "anneal prune shop --approve 58eb1fd1ec42", "to allow exactly it:"),
+        (
+            {"held": TAKEOVER, "approval": Approval(HELD.id, SHA, SHA, HELD.changes, "ada", LATER)},
+            f"{ADOPTS} --approve 58eb1fd1ec42",
+            "1 deletion waits for approval",
+        ),
         ({"held": HELD, "approval": Approval(HELD.id, SHA, SHA, HELD.changes, "ada", LATER)}, "anneal apply shop", "approved"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW))}, "anneal apply shop", "didn't finish"),
         ({"attempt": Attempt(SHA, SHA, SHA, "x.1", stamp(NOW)), "status": failed("author")}, "", "fix the commit"),

@@ -86,6 +86,25 @@ def test_a_stopped_or_superseded_run_names_the_apply_command(session: Session, c
     assert capsys.readouterr().err.count("anneal apply shop") == 2
 
 
+def test_what_a_plain_run_would_not_go_on_with_names_its_own_command_and_no_tick(
+    session: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session.again = "anneal adopt shop --from flux -y"
+    outcomes(session, Result("shop", Outcome.BUSY, code="stopping"))
+    outcomes(session, Result("shop", Outcome.SUPERSEDED, message="it was pinned"))
+    found = capsys.readouterr().err
+    assert "what it began stays as it is; anneal adopt shop --from flux -y goes on with it\n" in found
+    assert "what was asked for goes on now: anneal adopt shop --from flux -y\n" in found
+
+
+def test_an_interrupted_plan_has_begun_nothing(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    stopped = SimpleNamespace(run=lambda *_: Result("shop", Outcome.BUSY, code="stopping"))
+    session.__dict__ |= {"handler": stopped, "sandbox": SimpleNamespace(start=lambda: None)}
+    run(session, Job("shop", "oneoff", dry_run=True), "planning shop")
+    session._sandbox = None
+    assert "goes on" not in capsys.readouterr().err
+
+
 NOW = 1_900_000_000.0
 RUNS = Pulse(NOW, servers={"one": Server("one", "1.2.3", NOW)}, targets={"shop": ("one", NOW)})
 
@@ -100,6 +119,7 @@ RUNS = Pulse(NOW, servers={"one": Server("one", "1.2.3", NOW)}, targets={"shop":
         (ClusterUnavailable.of("x", "y"), "", "", r"next try in 29\d s, if a server runs"),
         (None, ClusterUnavailable.code, "", r"next try in 29\d s, if a server runs"),
         (None, ClusterUnavailable.code, "the same command", "to try again: the same command"),
+        (RUNS, "", "anneal adopt shop --from flux -y", "to try again: anneal adopt shop --from flux -y"),
     ],
 )
 def test_the_next_try_is_promised_only_where_a_server_looks_after_the_target(
@@ -113,8 +133,9 @@ def test_the_next_try_is_promised_only_where_a_server_looks_after_the_target(
 
     target = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",))
     session.__dict__ |= {"handler": SimpleNamespace(pulse=ask), "settings": Settings((target,))}
+    session.again = again
     failed = Result("shop", Outcome.FAILED, next_try=time.time() + 299.5, code=code)
-    assert re.fullmatch(f"shop: failed in 0.0 s; {said}", reports.summary(failed, retry(session, again)))
+    assert re.fullmatch(f"shop: failed in 0.0 s; {said}", reports.summary(failed, retry(session)))
     session._sandbox = None
 
 

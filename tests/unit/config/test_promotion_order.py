@@ -86,6 +86,23 @@ def test_a_mistake_is_named_with_its_line(targets: tuple[str, ...], said: str) -
     assert "targets[" in place
 
 
+@pytest.mark.parametrize(
+    ("sources", "line"),
+    [
+        ("[staging,\n      shop-stagin]", 6),
+        ('[staging,\n      "x-*"]', 6),
+        ("[staging,\n      other]", 6),
+        ('[staging,\n      "oth*"]', 6),
+        ("[staging,\n      prod]", 6),
+        ("other", 5),
+    ],
+)
+def test_a_mistake_points_at_the_line_of_its_entry(sources: str, line: int) -> None:
+    other = "name: other, repository: {url: 'https://git.example.com/else.git'}"
+    (found,) = refused(following("prod", sources), "name: staging", other)
+    assert found.startswith(f"anneal.yaml:{line}: targets[prod].revision.promoted.from"), found
+
+
 def test_aliases_make_repositories_the_same() -> None:
     other = "name: staging, repository: {url: 'https://mirror.example.com/shop.git', aliases: ['git@git.example.com:shop.git']}"
     settings = configured(other, following("prod", "staging"))

@@ -58,8 +58,11 @@ def named(name: str, former: str) -> str:
     ("text", "expected"),
     [
         (f"{HEAD}targets:\n{named('a', 'a')}", "renamedFrom: is its own name, a"),
-        (f"{HEAD}targets:\n{named('a', 'b')}{named('b', 'c')}", "a is renamedFrom b, and a target b is configured"),
-        (f"{HEAD}targets:\n{named('a', 'x')}{named('b', 'x')}", "a and b are both renamedFrom x"),
+        (
+            f"{HEAD}targets:\n{named('a', 'b')}{named('b', 'c')}",
+            "a.yaml:4: targets[a].renamedFrom: a is renamedFrom b, and a target b is configured",
+        ),
+        (f"{HEAD}targets:\n{named('a', 'x')}{named('b', 'x')}", "a.yaml:5: targets[b].renamedFrom: a and b are both renamedFrom x"),
         (f"{HEAD}stateNamespaceFrom: anneal-system\ntargets: []\n", "stateNamespaceFrom: is stateNamespace, anneal-system"),
     ],
 )
@@ -123,7 +126,8 @@ def test_the_system_is_never_exclusive_whatever_the_whitelist_allows() -> None:
 
 def test_a_namespace_is_exclusive_to_one_target_of_a_cluster() -> None:
     (found,) = mistakes(f"{TWO}  - {{name: api, exclusive: [jobs, shop]}}\n")
-    assert "namespace shop is exclusive to target api and to target web, on one cluster; take shop out of `exclusive` of one" in found
+    seen = "namespace shop is exclusive to target api and to target web, on one cluster; take shop out of `exclusive` of one"
+    assert f"targets[api].exclusive[shop]: {seen}" in found
     assert parse(f"{TWO}  - {{name: api, exclusive: [jobs]}}\n").targets[1].exclusive == ("jobs",)
     elsewhere = parse(f"{TWO}  - {{name: api, exclusive: [shop], cluster: {{context: other}}}}\n")
     assert elsewhere.targets[1].orphan_grace == 3600.0
@@ -131,4 +135,10 @@ def test_a_namespace_is_exclusive_to_one_target_of_a_cluster() -> None:
 
 def test_the_namespace_of_records_is_never_exclusive() -> None:
     (found,) = mistakes(f"{TWO}stateNamespace: shop\n")
-    assert "namespace shop is exclusive to target web, and is the stateNamespace, which holds the records; take shop out" in found
+    seen = "namespace shop is exclusive to target web, and is the stateNamespace, which holds the records; take shop out"
+    assert f"targets[web].exclusive[shop]: {seen}" in found
+
+
+def test_an_exclusive_namespace_points_at_the_line_of_its_entry() -> None:
+    (found,) = mistakes(f"{TWO}  - name: api\n    exclusive:\n      - jobs\n      - shop\n")
+    assert found.startswith(f"a.yaml:{TWO.count(chr(10)) + 4}: ")

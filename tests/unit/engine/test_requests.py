@@ -5,14 +5,18 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from handler.app.build import Handler
 from handler.config.settings import HoldAbove, Prune
+from handler.engine import requests
+from handler.model.errors import Busy
 from handler.model.event import Job
 from handler.model.result import Outcome
-from handler.state.record import Attempt, Run, State, Suspend
+from handler.state.record import Attempt, HeldPlan, Run, State, Suspend
+from handler.state.run_once import RunOnce
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.engine import ONE, engine, pushed, state_of
@@ -114,6 +118,30 @@ def test_a_target_with_a_held_lease_is_busy_and_its_attempt_stays(server: ApiSer
         other.end()
     assert entry(second).outcome == "busy"
     assert state_of(second).attempt == other.attempt
+
+
+@pytest.mark.parametrize(
+    ("once", "command"),
+    [(RunOnce(("flux", "helm")), "anneal adopt shop --from flux --from helm"), (RunOnce(prune=True), "anneal prune shop")],
+)
+def test_what_the_holder_of_the_lease_would_not_do_is_not_left_for_it(once: RunOnce, command: str) -> None:
+    run: Any = SimpleNamespace(job=Job("shop", "oneoff"), revision=SimpleNamespace(commit=""), deps=SimpleNamespace(once=once))
+    (found,) = requests.busy(run, Busy.of("Lease/shop", "anneal-0 holds it; it runs again when it is done")).problems
+    assert (found.message, found.fix) == ("anneal-0 holds it; this isn't left for it", f"once that is done: {command}")
+
+
+@pytest.mark.parametrize(
+    ("once", "command"),
+    [(RunOnce(("flux",)), "anneal adopt shop --from flux --approve h1"), (RunOnce(prune=True), "anneal prune shop --approve h1")],
+)
+def test_what_only_another_command_does_isnt_approved_by_name(server: ApiServer, host: GitHost, once: RunOnce, command: str) -> None:
+    handler = engine(server, host, replace(ONE, targets=tuple(replace(each, prune=Prune(enabled=False)) for each in ONE.targets)))
+    handler.run(Job("shop", "push"))
+    held = HeldPlan("h1", ("many",), (), "a" * 40, "b" * 64, "c" * 64, NOON, once)
+    leave(handler, held=held)
+    refused = asked(handler, approve="h1")
+    assert (refused.outcome, refused.problems[0].fix) == (Outcome.REFUSED, command)
+    assert (state_of(handler).approval, state_of(handler).held) == (None, held)
 
 
 def test_a_run_that_is_cut_short_leaves_no_entry_for_it_will_be_repeated(handler: Handler, host: GitHost) -> None:

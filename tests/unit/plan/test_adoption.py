@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from handler.model.errors import Problem
-from handler.model.names import applyset_id, identity_of
+from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
 from handler.model.plan import Action, Change
 from handler.plan.adoption import Adoptions
 from handler.plan.inventory import Membership, TargetMarks
@@ -14,7 +14,7 @@ from tests.unit.plan.samples import SET, desired, document
 
 FLUX = {"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}
 HELM = {"annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"}}
-OTHER = {"labels": {"applyset.kubernetes.io/part-of": applyset_id("anneal-bank", "bank")}}
+OTHER = {"labels": {PART_OF: applyset_id("anneal-bank", "bank")}}
 
 
 def seen(adoptions: Adoptions, name: str, metadata: dict[str, Any], *outcome: Change | Problem, **parts: Any) -> None:
@@ -37,6 +37,16 @@ def test_candidates_are_grouped_by_owner_and_those_of_no_tool_come_last() -> Non
         seen(adoptions, name, metadata)
     assert listed(adoptions) == [("Flux Kustomization apps", [("a", ""), ("b", "")]), ("Helm release web", [("c", "")]), ("", [("d", "")])]
     assert adoptions.owners() == ("flux", "helm")
+
+
+def test_an_object_that_carries_the_targets_own_name_under_another_label_is_no_other_targets() -> None:
+    adoptions, labels = Adoptions(), OTHER["labels"]
+    seen(adoptions, "a", {"labels": labels, "annotations": {IDENTITY: "shop:/ConfigMap:shop/a"}})
+    seen(adoptions, "b", {"labels": labels, "annotations": {IDENTITY: "bank:/ConfigMap:shop/b"}})
+    (by_set, by_bank) = (owner for owner in adoptions.by_owner() if owner)
+    assert [by_set.name, by_bank.name] == [f"ApplySet {labels[PART_OF]}", "target bank"]
+    assert by_set.stop[0].startswith("first see what has labelled it, for that would do so again")
+    assert by_bank.stop[0].startswith("first let that target go of it: take it out of the git of bank")
 
 
 def test_what_is_refused_says_why_and_names_no_owner_to_take_over_from() -> None:

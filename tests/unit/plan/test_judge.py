@@ -103,14 +103,27 @@ def test_a_takeover_that_changes_nothing_isnt_written_on_what_is_ours() -> None:
         (
             KUBERNIXOS,
             ("fleet", "flux"),
-            "ConfigMap/shop/web: belongs to Kubernixos checksum c; add to target shop: adopt: [flux, kubernixos, fleet]",
+            (
+                "ConfigMap/shop/web: belongs to Kubernixos checksum c; add to target shop: adopt: [flux, kubernixos, fleet]; "
+                "or once: anneal adopt shop --from kubernixos"
+            ),
         ),
         (
             BOTH,
             "unowned",
-            f"ConfigMap/shop/web: belongs to {FLUX} and Kubernixos checksum c; add to target shop: adopt: [flux, kubernixos]{STOP}",
+            (
+                f"ConfigMap/shop/web: belongs to {FLUX} and Kubernixos checksum c; add to target shop: adopt: [flux, kubernixos]; "
+                f"or once: anneal adopt shop --from flux --from kubernixos{STOP}"
+            ),
         ),
-        (BOTH, ("kubernixos",), f"ConfigMap/shop/web: belongs to {FLUX}; add to target shop: adopt: [flux, kubernixos]{STOP}"),
+        (
+            BOTH,
+            ("kubernixos",),
+            (
+                f"ConfigMap/shop/web: belongs to {FLUX}; add to target shop: adopt: [flux, kubernixos]; "
+                f"or once: anneal adopt shop --from flux{STOP}"
+            ),
+        ),
         ({}, ("flux",), ""),
     ],
 )

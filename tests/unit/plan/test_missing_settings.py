@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handler.model.errors import Problem
-from handler.plan.missing_settings import UNOWNED, MissingSetting, adopting, joined, lacking
+from handler.plan.missing_settings import UNOWNED, MissingSetting, adopting, approving, joined, lacking
 
 
 def of(name: str, message: str, *more: str, target: str = "shop", **settings: tuple[str, ...]) -> MissingSetting:
@@ -56,8 +56,26 @@ def test_joined_missing_settings_stay_joined() -> None:
 
 def test_a_refusal_that_has_a_way_out_gets_adopt_as_a_second_one() -> None:
     first = Problem("ConfigMap/shop/a", "belongs to target bank", "a.yaml:1", "retire it")
-    found = adopting(first, "shop", ("flux",))
-    assert found.fix == "retire it; or take it over as it is: add to target shop: adopt: [flux]"
-    assert told(found, of("b", "belongs to Helm web", adopt=("helm",)))[-1] == (
-        "target shop: 2 objects need what it doesn't allow; add to target shop: adopt: [flux, helm]\nor retire it"
+    found = adopting(first, "shop", ("flux", "kapp"), ("flux",))
+    assert found.fix == (
+        "retire it; or take it over as it is: add to target shop: adopt: [flux, kapp]; or once: anneal adopt shop --from flux"
     )
+    helm = lacking(Problem("ConfigMap/shop/b", "belongs to Helm web"), "shop", {"adopt": ("helm", "kapp")}, owners=("helm",))
+    assert told(found, helm)[-1] == (
+        "target shop: 2 objects need what it doesn't allow; add to target shop: adopt: [flux, kapp, helm]\n"
+        "or once: anneal adopt shop --from flux --from helm\nor retire it"
+    )
+
+
+def test_the_command_stands_beside_settings_that_it_does_not_stand_for() -> None:
+    adopted = lacking(Problem("ConfigMap/shop/a", "belongs to Helm web"), "shop", {"adopt": ("helm",)}, owners=("helm",))
+    assert told(adopted, of("b", "immutable", recreate_kinds=("Job.batch",)))[-1] == (
+        "target shop: 2 objects need what it doesn't allow; add to target shop:\n  adopt: [helm]\n"
+        "  recreate: {kinds: [Job.batch]}\nor once, in the place of adopt: anneal adopt shop --from helm"
+    )
+
+
+def test_what_is_held_is_allowed_by_the_command_that_does_it() -> None:
+    assert approving("shop", "h1") == "anneal approve shop h1"
+    assert approving("shop", "h1", prune=True) == "anneal prune shop --approve h1"
+    assert approving("shop", "h1", ("flux", "helm")) == "anneal adopt shop --from flux --from helm --approve h1"

@@ -241,6 +241,10 @@ BROKEN = {
     "no repository": (changed("data", "repository", None), "`repository`: is missing, and something is applied"),
     "missing field": (changed("data", "pin.json", "{}"), "commit is missing"),
     "unknown field": (changed("data", "pin.json", json.dumps({"commit": sha(), "evil": 1})), "'evil' is unknown here"),
+    "not a tool": (
+        changed("data", "held.json", json.dumps({**write_record(full().held), "once": {"adopt": ["flux; id"]}})),
+        "expected a tool, or the id of an ApplySet",
+    ),
     "unknown key": (changed("data", "evil.json", "{}"), "`evil.json`: is unknown here"),
     "bad time": (changed("data", "suspend.json", '{"by": "x", "until": "9999-99-99T00:00:00Z"}'), "until:"),
     "negative": (changed("data", "status.json", '{"failures": -1}'), "failures: expected a number"),

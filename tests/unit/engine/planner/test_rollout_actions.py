@@ -243,7 +243,7 @@ def test_no_step_deletes_what_another_tool_deployed_though_the_target_adopts_fro
     cluster.has(config("old", labels={"kubernixos": "c"}), ours=False)
     with pytest.raises(PlanRefused) as refused:
         cluster.plan({"old": action}, config("old"), config("web"), adopt=adopt)
-    way_out = "add to target shop: adopt: [kubernixos]"
+    way_out = "add to target shop: adopt: [kubernixos]; or once: anneal adopt shop --from kubernixos"
     if action == "DeleteIfExist" or adopt != "unowned":
         seen = "belongs to Kubernixos checksum c, and step old in all would delete it"
         way_out = "no step deletes what another tool has deployed: let CreateOrUpdate take it over first, or remove the step"

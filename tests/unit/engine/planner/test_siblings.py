@@ -50,7 +50,7 @@ def test_a_target_that_is_no_sibling_gives_up_what_adopt_names_by_its_applyset_a
     bench.push(a={"x": document("x", "1")}, b={"x": document("x", "2")})
     bench.applied("a")
     uid, (refusal,) = bench.uid(), bench.run("b").problems
-    assert refusal.fix.endswith(f"or take it over as it is: add to target b: adopt: [{A_SET}]")
+    assert refusal.fix.endswith(f"or take it over as it is: add to target b: adopt: [{A_SET}]; or once: anneal adopt b --from {A_SET}")
     bench.configure(b={"adopt": (A_SET,)})
     change = change_of(bench.run("b", dry_run=True))
     assert {each.path for each in change.fields} == {f"metadata.annotations.{IDENTITY}", f"metadata.labels.{PART_OF}", "data.key"}
@@ -79,7 +79,8 @@ def test_what_carries_this_targets_own_name_and_another_label_is_no_other_target
     bench.configure(a={"adopt": adopt})
     (refusal,) = bench.run("a", "drift").problems
     assert "carries the name of target a, and another ApplySet's label" in str(refusal)
-    assert refusal.fix.endswith(f"add to target a: adopt: [{other}]")
+    once = f"; or once: anneal adopt a --from {other}" if adopt != "never" else ""
+    assert refusal.fix.endswith(f"add to target a: adopt: [{other}]{once}")
     bench.configure(a={"adopt": (other,)})
     bench.applied("a")
     assert bench.owner() == "a"

@@ -18,6 +18,7 @@ from handler.model.health import HealthState
 from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import Attempt, HeldPlan, Pin, RunStatus, State, Suspend, TargetHealth
 from handler.state.record_format import seconds_of
+from handler.state.run_once import RunOnce
 from handler.state.summary import Summary
 from tests.unit.state.samples import NOON, blank, sha
 
@@ -66,6 +67,11 @@ NOT_READY: dict[str, tuple[dict[str, Any], str, str]] = {
         "anneal status infra",
     ),
     "held": ({"state": replace(GOOD, held=HELD)}, "its plan is held as h1: 12 deletions; more", "anneal approve infra h1"),
+    "held takeover": (
+        {"state": replace(GOOD, held=replace(HELD, once=RunOnce(("flux",))))},
+        "its plan is held as h1: 12 deletions; more",
+        "anneal adopt infra --from flux --approve h1",
+    ),
     "failing": ({"state": failing("failed")}, "it fails: Deployment/infra/db: no room", "anneal status infra"),
     "deleting": ({"state": failing("pruning")}, "what it has pruned isn't gone yet: Deployment/infra/db: no room", "anneal status infra"),
     "under way": ({"state": replace(GOOD, attempt=ATTEMPT)}, f"a run of it isn't through, for {HEAD[:12]}", "anneal status infra"),

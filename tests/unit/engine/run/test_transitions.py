@@ -14,19 +14,9 @@ from handler.model.names import GroupKind, Identity
 from handler.model.plan import Action, Change, Hold
 from handler.model.result import Outcome, Result
 from handler.state import run_history
-from handler.state.record import (
-    Approval,
-    Attempt,
-    Drift,
-    HeldPlan,
-    NamedRequest,
-    Orphan,
-    Progress,
-    RunStatus,
-    TargetHealth,
-    WaitingFor,
-)
+from handler.state.record import Approval, Attempt, Drift, HeldPlan, NamedRequest, Orphan, Progress, RunStatus, TargetHealth, WaitingFor
 from handler.state.record_format import stamp
+from handler.state.run_once import RunOnce
 from tests.unit.engine.state_samples import (
     APPROVAL,
     COMMIT,
@@ -163,6 +153,11 @@ def test_a_held_plan_waits_since_it_was_first_held(waiting: HeldPlan | None, sin
     found = held(state(held=waiting, commit="d" * 40), Hold("h1", ("many",), KEYS), INPUTS, PUSH, LATER)
     assert found.held == replace(WAITING, since=since)
     assert (found.deliveries, found.commit, found.attempt) == ((DELIVERY,), "d" * 40, None)
+
+
+def test_what_is_held_says_what_its_run_alone_does() -> None:
+    found = held(state(held=WAITING), Hold("h1", ("many",), KEYS), INPUTS, PUSH, LATER, RunOnce(("flux",)))
+    assert found.held == replace(WAITING, once=RunOnce(("flux",)))
 
 
 def test_an_approval_is_of_exactly_what_is_held() -> None:

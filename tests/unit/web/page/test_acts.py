@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from handler.model.errors import BadPayload, ShownOtherwise
 from handler.model.event import Job
-from handler.state.record import State, Suspend
+from handler.state.record import HeldPlan, State, Suspend
+from handler.state.run_once import RunOnce
 from handler.web.page.acts import ACTS, Confirmation, look, possible
 from tests.unit.state.samples import NOON, blank, full, sha
 from tests.unit.web.page.records import NAME, facts_of
@@ -224,6 +225,8 @@ def test_acts_are_offered_where_they_make_sense() -> None:
         return [act.name for act in possible(facts_of(state) | facts)]
 
     assert offered(full()) == ["approve", "replay", "unpin", "suspend"]
+    takeover = replace(cast(HeldPlan, full().held), once=RunOnce(("flux",)))
+    assert offered(replace(full(), held=takeover)) == ["replay", "unpin", "suspend"], "a command line alone goes on with it"
     assert offered(full(), suspended=True) == ["resume"]
     assert offered(full(), suspended=True, suspendedByConfiguration=True) == []
     assert offered(None) == ["replay", "suspend"]

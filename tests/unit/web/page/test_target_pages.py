@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from handler.state.record import Suspend
+from handler.state.run_once import RunOnce
 from tests.unit.state.samples import NOON, sha
 from tests.unit.web.page.page_door import GAP, GOING, LOGS, ORPHANS, RUN, Door, get
 from tests.unit.web.page.records import facts_of
@@ -44,6 +45,15 @@ def test_a_way_back_is_offered_where_there_is_the_act(door: Door) -> None:
     assert "Roll back to" in get(client, path).text
     door.state = replace(door.state, suspend=Suspend("bob", at=NOON))
     assert "Roll back to" not in get(client, path).text, "it would end in 409"
+
+
+def test_a_takeover_that_waits_names_the_command_that_goes_on_with_it(door: Door) -> None:
+    assert door.state
+    assert door.state.held
+    held = replace(door.state.held, once=RunOnce(("flux", "helm")))
+    door.state = replace(door.state, held=held)
+    page = get(door.browser("ADA"), "/ui/targets/shop-prod").text
+    assert f"<code>anneal adopt shop-prod --from flux --from helm --approve {held.id}</code>" in page
 
 
 def gap_with(monkeypatch: pytest.MonkeyPatch, *objects: dict[str, Any], **more: Any) -> None:
