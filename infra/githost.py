@@ -112,7 +112,8 @@ class Host:
     def create(self, name: str) -> Path:
         """Make a bare repository that may be pushed to."""
         bare = self.root / f"{name}.git"
-        init_repository(bare, "main", "[http]\n\treceivepack = true\n[receive]\n\tdenyDeleteCurrent = ignore\n", bare=True)
+        receives = "[receive]\n\tdenyDeleteCurrent = ignore\n\tautogc = false\n"  # else another process asks after each push
+        init_repository(bare, "main", f"[http]\n\treceivepack = true\n{receives}", bare=True)
         return bare
 
     def settings(self) -> dict[str, str]:

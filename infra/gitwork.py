@@ -80,7 +80,7 @@ class Work:
         origin = (
             f'[remote "origin"]\n\turl = {json.dumps(self.remote, ensure_ascii=False)}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
         )
-        init_repository(self.directory / ".git", self.branch, origin, bare=False)
+        init_repository(self.directory / ".git", self.branch, f"{origin}[maintenance]\n\tauto = false\n", bare=False)  # a process a commit
         return self
 
     def git(self, *arguments: str, stdin: bytes = b"") -> str:

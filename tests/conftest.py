@@ -17,12 +17,13 @@ import tempfile
 import threading
 import warnings
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 from hypothesis.internal.conjecture import providers
+from werkzeug.routing import Rule
 from xdist.scheduler import LoadFileScheduling, Scheduling
 
 from handler.config import secret_mask
@@ -47,6 +48,15 @@ hypothesis.settings.register_profile("patient", derandomize=EXAMPLES not in os.e
 hypothesis.settings.load_profile("patient")
 # Else it reads every module that is loaded for values to try: ten seconds in each process, and other examples in each of xdist's workers.
 providers._get_local_constants = lambda: providers._local_constants  # which are none
+_compile_builder = Rule._compile_builder
+
+
+def _compiled_when_used(self: Rule, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+    """Compile what writes a rule's address when an address is written: never by ours, and a thousand tests make an application each."""
+    return lambda _, **values: _compile_builder(self, append_unknown)(self, **values)
+
+
+Rule._compile_builder = _compiled_when_used  # type: ignore[method-assign]  # Werkzeug has no switch for it
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -65,7 +65,7 @@ MUTANTS: dict[str, tuple[str, Any, str]] = {
 MEETING = {
     "a giver deletes what a sibling declares": with_rules("move", "push", "finish"),
     "a giver deletes what a sibling goes back to": with_rules("leave_one_behind", "push", "finish"),
-    "what siblings say is asked once": with_rules("move", "push", "finish"),
+    "what siblings say is asked once": with_rules("move", "go", "finish"),
     "deletes without preconditions": with_rules("meddle_in_the_middle", "push", "finish"),
     "whoever lost its Lease goes on": with_rules("overtake", "push", "time_passes"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -235,25 +235,32 @@ def entry(name: str, kind: bytes, link: str = "") -> tarfile.TarInfo:
     return found
 
 
-HOSTILE: dict[str, tuple[bytes, str]] = {
-    "a link": (packed({"db/Chart.yaml": DB["Chart.yaml"], "db/a": entry("db/a", tarfile.SYMTYPE, "/etc/passwd")}), "db/a is a link"),
-    "a hard link": (packed({"db/a": entry("db/a", tarfile.LNKTYPE, "/etc/passwd")}), "db/a is a link"),
-    "a device": (packed({"db/a": entry("db/a", tarfile.CHRTYPE)}), "db/a is neither a file nor a directory"),
-    "a way out": (packed({"db/../../etc/x": "a"}), "db/../../etc/x leads out of the archive"),
-    "a backslash": (packed({"db/..\\..\\x": "a"}), "leads out of the archive"),
-    "an absolute path": (packed({"/etc/x": "a"}), "/etc/x leads out of the archive"),
-    "a file beside the chart": (packed({"x": "a"}), "x lies outside the chart's directory"),
-    "a large file": (packed({"db/a": b"\0" * (6 << 20)}), "db/a has 6,291,456 bytes"),
-    "a large archive": (packed({f"db/{number}": b"\0" * (5 << 20) for number in range(21)}), "unpacks to more than 104,857,600 bytes"),
-    "many entries": (packed({f"db/{number}": "" for number in range(20_001)}), "is one of more than 20,000 entries"),
-    "no archive": (b"hello", "can't be unpacked"),
-    "half an archive": (ARCHIVE[: len(ARCHIVE) // 2], "can't be unpacked"),
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "a link": (
+        lambda: packed({"db/Chart.yaml": DB["Chart.yaml"], "db/a": entry("db/a", tarfile.SYMTYPE, "/etc/passwd")}),
+        "db/a is a link",
+    ),
+    "a hard link": (lambda: packed({"db/a": entry("db/a", tarfile.LNKTYPE, "/etc/passwd")}), "db/a is a link"),
+    "a device": (lambda: packed({"db/a": entry("db/a", tarfile.CHRTYPE)}), "db/a is neither a file nor a directory"),
+    "a way out": (lambda: packed({"db/../../etc/x": "a"}), "db/../../etc/x leads out of the archive"),
+    "a backslash": (lambda: packed({"db/..\\..\\x": "a"}), "leads out of the archive"),
+    "an absolute path": (lambda: packed({"/etc/x": "a"}), "/etc/x leads out of the archive"),
+    "a file beside the chart": (lambda: packed({"x": "a"}), "x lies outside the chart's directory"),
+    "a large file": (lambda: packed({"db/a": b"\0" * (6 << 20)}), "db/a has 6,291,456 bytes"),
+    "a large archive": (
+        lambda: packed({f"db/{number}": b"\0" * (5 << 20) for number in range(21)}),
+        "unpacks to more than 104,857,600 bytes",
+    ),
+    "many entries": (lambda: packed({f"db/{number}": "" for number in range(20_001)}), "is one of more than 20,000 entries"),
+    "no archive": (lambda: b"hello", "can't be unpacked"),
+    "half an archive": (lambda: ARCHIVE[: len(ARCHIVE) // 2], "can't be unpacked"),
 }
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_archive_is_refused_by_name(kind: str, sandbox: Sandbox) -> None:
-    data, message = HOSTILE[kind]
+    made, message = HOSTILE[kind]
+    data = made()
     with pytest.raises(ManifestInvalid) as caught:
         rendered(sandbox, chart({"charts/db-1.2.3.tgz": data}))
     assert message in str(caught.value)
