@@ -75,7 +75,7 @@ def mended(output: Output, found: Iterable[Problem]) -> list[Problem]:
 
 def retried(ended: Result) -> str:
     """Say when a server tries a run again."""
-    return f"next try in {ended.next_try - time.time():.0f} s"
+    return f"next {'look' if ended.outcome in IN_SYNC else 'try'} in {ended.next_try - time.time():.0f} s"
 
 
 def result(output: Output, ended: Result, way_out: str = "", printed: Collection[Identity] = (), retry: Retry = retried) -> int:

@@ -28,7 +28,7 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.numbers import many
 from handler.model.plan import Change, FieldChange, Plan
-from handler.model.result import Outcome, Result, summed
+from handler.model.result import IN_SYNC, Outcome, Result, summed
 from handler.plan.adoption import Adoptions
 from handler.state.run_once import RunOnce
 
@@ -106,7 +106,8 @@ def retry(session: Session) -> reports.Retry:
             return f"to try again: {session.again}"
         server = _server(session, ended)
         if server is False:
-            return f"no server runs that would try again; now: {session.output.complete(f'anneal apply {ended.target}')}"
+            what = "look at it" if ended.outcome in IN_SYNC else "try"
+            return f"no server runs that would {what} again; now: {session.output.complete(f'anneal apply {ended.target}')}"
         return reports.retried(ended) + ("" if server else ", if a server runs")
 
     return said

@@ -10,6 +10,7 @@ from handler.model.numbers import many
 
 Values = tuple[str, ...]
 UNOWNED = "unowned"  # what `adopt` says alone; naming a tool includes it
+_AS_IT_IS = "or take it over as it is: "
 _LINES: Mapping[str, Callable[[str, str], str]] = {
     "namespaces": lambda target, values: f"add to target {target}: namespaces: [{values}]",
     "clusterScoped": lambda target, values: f"add to target {target}: clusterScoped: [{values}]",
@@ -24,13 +25,15 @@ class MissingSetting(Problem):
     """A refusal that other settings of a target would lift; without settings the cluster lacks something.
 
     `settings`: field (`recreate.kinds`) -> its whole value then; `more`: what else is to be done, or would do instead; `owners`: what
-    `anneal adopt` would name to do once what `adopt` does in every run; `joined`: the subjects of those that were put together.
+    `anneal adopt` would name to do once what `adopt` does in every run; `first`: the way out that comes before any setting; `joined`: the
+    subjects of those that were put together.
     """
 
     target: str = ""
     settings: tuple[tuple[str, Values], ...] = ()
     more: tuple[str, ...] = ()
     owners: Values = ()
+    first: str = ""
     joined: tuple[str, ...] = ()
 
     def subjects(self) -> tuple[str, ...]:
@@ -55,8 +58,8 @@ def lacking(
 def adopting(problem: Problem, target: str, owners: Values, once: Values) -> MissingSetting:
     """Give a refusal that has its way out a second one: `adopt` names these owners, or `anneal adopt` those of `once`."""
     settings = {"adopt": owners}
-    instead = "; ".join(filter(None, (f"or take it over as it is: {block(target, settings)}", _once(target, once))))
-    return lacking(problem, target, settings, (f"or {problem.fix}",), f"{problem.fix}; {instead}", once)
+    ways = filter(None, (problem.fix, _AS_IT_IS + block(target, settings), _once(target, once)))
+    return replace(lacking(problem, target, settings, fix="; ".join(ways), owners=once), first=problem.fix)
 
 
 def taking_over(target: str, owners: Iterable[str], approve: str = "") -> str:
@@ -116,7 +119,13 @@ def _united(group: Sequence[MissingSetting]) -> MissingSetting:
         settings[field] = tuple(dict.fromkeys((*settings.get(field, ()), *values)))
     more = tuple(dict.fromkeys(line for each in group for line in each.more))
     owners = tuple(dict.fromkeys(owner for each in group for owner in each.owners))
-    fix = "\n".join(filter(None, (block(first.target, settings), _once(first.target, owners, alone=len(settings) == 1), *more)))
+    ways = [block(first.target, settings), _once(first.target, owners, alone=len(settings) == 1), *more]
+    firsts = list(dict.fromkeys(each.first for each in group if each.first))
+    if all(each.first for each in group):
+        ways = [*firsts, _AS_IT_IS + ways[0], *ways[1:]]
+    else:
+        ways += [f"or {each}" for each in firsts]
+    fix = "\n".join(filter(None, ways))
     subject, subjects = f"{first.subject} and {len(group) - 1} more", tuple(each.subject for each in group)
     wanted = tuple(settings.items())
     return replace(first, subject=subject, fix=fix, settings=wanted, more=more, owners=owners, joined=subjects)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from handler.model.errors import Problem
 from handler.plan.missing_settings import UNOWNED, MissingSetting, adopting, approving, joined, lacking
 
@@ -64,6 +66,12 @@ def test_a_refusal_that_has_a_way_out_gets_adopt_as_a_second_one() -> None:
     assert told(found, helm)[-1] == (
         "target shop: 2 objects need what it doesn't allow; add to target shop: adopt: [flux, kapp, helm]\n"
         "or once: anneal adopt shop --from flux --from helm\nor retire it"
+    )
+    also = adopting(replace(first, subject="ConfigMap/shop/c"), "shop", ("flux", "kapp"), ("flux",))
+    (line,) = told(found, also)
+    assert line == (
+        "a.yaml:1: ConfigMap/shop/a and 1 more: belongs to target bank; retire it\n"
+        "or take it over as it is: add to target shop: adopt: [flux, kapp]\nor once: anneal adopt shop --from flux"
     )
 
 
