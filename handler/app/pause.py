@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from handler.app.record_places import TargetRecords
 from handler.config import value_formats
 from handler.engine.run.errors import RequestRefused
 from handler.engine.run.former_record import read_former, refuse_elsewhere, refuse_renamed
@@ -18,6 +17,7 @@ from handler.state.record_format import stamp
 
 if TYPE_CHECKING:
     from handler.app.build import Handler
+    from handler.app.record_places import TargetRecords
     from handler.config.settings import Target
     from handler.state.store import StateStore
 
@@ -49,7 +49,7 @@ def suspend(handler: Handler, target: Target, pause: Suspend, seen: str | None =
     refuse_renamed(known)
     blank = store.blank(handler.objects(target).cluster_uid()) if known is None else None
     if blank:
-        refuse_elsewhere(TargetRecords(handler, target), blank)
+        refuse_elsewhere(_places(handler, target), blank)
     store.update(lambda state: replace(_as_seen(state, seen), suspend=pause), blank)
     return f"suspended until {pause.until}" if pause.until else "suspended"
 
@@ -76,11 +76,17 @@ def resume(handler: Handler, target: Target, seen: str | None = None) -> str:
     return stays or "resumed"
 
 
+def _places(handler: Handler, target: Target) -> TargetRecords:
+    from handler.app.record_places import TargetRecords  # noqa: PLC0415 - a door that only names its routes loads no cluster
+
+    return TargetRecords(handler, target)
+
+
 def _paused_former(handler: Handler, target: Target, state: State | None) -> StateStore | None:
     """Return the record that a target is to take over, whose pause holds for it, too; None: there is none, or it isn't paused."""
     if state is not None and not (state.fresh or state.former):
         return None
-    former = read_former(TargetRecords(handler, target), state.former if state else None)
+    former = read_former(_places(handler, target), state.former if state else None)
     known = former.stored.state if former else None
     return former.store if former and known and known.suspend and known.renamed_to is None else None
 

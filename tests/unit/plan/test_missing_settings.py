@@ -69,6 +69,8 @@ def test_a_refusal_that_has_a_way_out_gets_adopt_as_a_second_one() -> None:
     )
     also = adopting(replace(first, subject="ConfigMap/shop/c"), "shop", ("flux", "kapp"), ("flux",))
     (line,) = told(found, also)
+    (both,) = joined([found, also])
+    assert (found.subjects(), both.subjects()) == (("ConfigMap/shop/a",), ("ConfigMap/shop/a", "ConfigMap/shop/c"))
     assert line == (
         "a.yaml:1: ConfigMap/shop/a and 1 more: belongs to target bank; retire it\n"
         "or take it over as it is: add to target shop: adopt: [flux, kapp]\nor once: anneal adopt shop --from flux"
