@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
