@@ -10,6 +10,7 @@ import pytest
 
 from handler.config.settings import Impersonate
 from handler.engine.planner import exclusive_look
+from handler.engine.planner.exclusive_content import ExclusiveContent
 from handler.engine.planner.exclusive_look import ExclusiveLook
 from handler.engine.planner.exclusive_needs import Needs
 from handler.model.names import PART_OF, GroupKind, Identity
@@ -99,9 +100,7 @@ def test_what_an_account_of_another_set_pulls_with_stays(watched: Watched) -> No
 def test_what_is_named_by_what_something_names_stays_too(watched: Watched) -> None:
     stray(watched, "settings")
     watched.shop.post(APPS, user())
-    scaler = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "user"}}
-    path = ROOT.format("autoscaling/v2", "horizontalpodautoscalers")
-    watched.shop.post(path, body("autoscaling/v2", "HorizontalPodAutoscaler", "scaler", {"labels": OTHER}, spec=scaler))
+    watched.shop.post(JOBS, body("batch/v1", "Job", "theirs", {"labels": OTHER}, spec={"of": {"kind": "Deployment", "name": "user"}}))
     found = fates(watched)
     assert {name: action for name, (action, _) in found.items()} == dict.fromkeys(("settings", "user"), Action.SKIP)
 
@@ -190,6 +189,8 @@ def test_a_silent_group_keeps_what_may_be_named_and_what_may_own_data_but_metric
     assert found.why(Identity("", "Secret", "shop", "a"), "1").startswith("the objects of API group acme.io there can't be listed")
     assert "whether it owns what holds data isn't known" in found.why(Identity("apps", "Deployment", "shop", "a"), "2")
     assert found.why(Identity("networking.k8s.io", "Ingress", "shop", "a"), "3") == ""
+    seen = [ExclusiveContent(frozenset({group})).unread() for group in ("acme.io", "metrics.k8s.io")]
+    assert seen == [frozenset({""}), frozenset()]
 
 
 def test_the_handlers_right_to_impersonate_the_account_is_left_alone(watched: Watched) -> None:
