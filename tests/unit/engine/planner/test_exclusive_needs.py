@@ -195,7 +195,7 @@ def test_a_silent_group_keeps_what_may_be_named_and_what_may_own_data_but_metric
 
 def test_the_handlers_right_to_impersonate_the_account_is_left_alone(watched: Watched) -> None:
     role = body(RBAC, "Role", "impersonate", rules=[])
-    bound = {
+    bound: Body = {
         "roleRef": {"kind": "Role", "name": "impersonate"},
         "subjects": [{"kind": "ServiceAccount", "name": "own", "namespace": "ops"}],
     }
