@@ -52,10 +52,10 @@ class KindIndex:
 
 
 class Discovery:
-    """The kinds of one cluster, loaded at first use. Safe to share between threads."""
+    """The kinds of one cluster, as `api` sees it, loaded at first use. Safe to share between threads."""
 
     def __init__(self, api: Api) -> None:
-        self._api = api
+        self.api = api
         self._lock = threading.Lock()
         self._index: KindIndex | None = None
         self._version = ""
@@ -81,7 +81,7 @@ class Discovery:
         """Return the server's version, e.g. `v1.36.3`. Raises AnnealError."""
         with self._lock:
             if not self._version:
-                self._version = _server_version(self._api)
+                self._version = _server_version(self.api)
             return self._version
 
     def api_versions(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class Discovery:
         """Return all that one discovery found, for who asks it more than once: another thread may refresh between. Raises AnnealError."""
         with self._lock:
             if self._index is None:
-                index = KindIndex.of(_ask(self._api))
+                index = KindIndex.of(_ask(self.api))
                 if not index.exact.keys() >= _ALWAYS:  # recorded kinds would look gone
                     seen = "neither ConfigMaps nor Leases may be missing: this isn't all that the cluster serves"
                     raise ClusterUnavailable.of("discovery", seen)

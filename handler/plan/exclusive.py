@@ -134,10 +134,15 @@ def own_rights(identity: Identity, known: Collection[Identity] | None) -> str | 
     return "its own account and rights" if printed or identity in known else None
 
 
+def is_silent(group: str) -> bool:
+    """Whether the objects of an API group neither name nor own others' and are never orphans: metrics, reports on policies."""
+    return group.endswith(_SYSTEM_GROUPS)
+
+
 def is_looked_for(resource: Resource) -> bool:
     """Whether objects of a kind can be orphans of a namespace. `resource`: with its verbs."""
     served = resource.namespaced and {"list", "delete"} <= resource.verbs
-    return served and resource.group_kind not in _SYSTEM_KINDS and not resource.group.endswith(_SYSTEM_GROUPS)
+    return served and resource.group_kind not in _SYSTEM_KINDS and not is_silent(resource.group)
 
 
 def may_own_data(kind: GroupKind) -> bool:

@@ -1,25 +1,32 @@
 """Which objects others name: what pods mount, read and run as, what bindings bind, where traffic goes. Pure.
 
-Known by fields, whatever the kind: `secretName`, `imagePullSecrets`, `privateKeySecretRef`, `configMapKeyRef`, `serviceAccountName`, and
-each map with `kind` and `name`. Law: it only ever keeps something, so a field that may be a name is one.
+Known by fields, whatever the kind: `secretName`, `imagePullSecrets`, `privateKeySecretRef`, `configMapKeyRef`, `serviceAccountName`, each
+map with `kind` and `name`, and each with `key` and `name`, a value of a Secret or a ConfigMap. Law: it only ever keeps something, so a
+field that may be a name is one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from handler.model.manifest import at
 from handler.model.names import GroupKind, Identity
 
-Named = tuple[str, str, str]  # kind, namespace and name
+Named = tuple[str, str, str]  # kind, namespace and name; a cluster-scoped object may mean any namespace: ""
 _FIELD = re.compile(
     r"(secret|configmap|serviceaccount|service|resourceclaimtemplate|resourceclaim)s?(?:key)?(?:refs?|selector|name)?$", re.IGNORECASE
 )
 NAMED_BY_FIELD = frozenset(("Secret", "ConfigMap", "ServiceAccount", "Service", "ResourceClaimTemplate", "ResourceClaim"))
 _KINDS = {kind.lower(): kind for kind in NAMED_BY_FIELD}
-_OTHERS = {"certificateRefs": "Secret", "credentialName": "Secret", "backendRefs": "Service", "parentRefs": "Gateway"}
+_OTHERS = {
+    "certificateRefs": "Secret",
+    "credentialName": "Secret",
+    "backendRefs": "Service",
+    "parentRefs": "Gateway",
+    "issuerRef": "Issuer",
+}
 _PASSED = frozenset({"labels", "matchLabels", "selector", "managedFields", "ownerReferences"})
 _SILENT = frozenset({GroupKind("", "ConfigMap"), GroupKind("", "Secret")})  # they name nothing
 
@@ -37,6 +44,11 @@ def named_by(objects: Iterable[tuple[Identity, dict[str, Any]]]) -> dict[Named, 
     return found
 
 
+def user_of(identity: Identity, named: Mapping[Named, Identity]) -> Identity | None:
+    """Return what names an object, by what `named_by` has found; None: nothing does."""
+    return named.get((identity.kind, identity.namespace, identity.name)) or named.get((identity.kind, "", identity.name))
+
+
 def _below(value: Any, space: str) -> Iterator[Named]:
     if isinstance(value, list):
         for each in value:
@@ -46,6 +58,9 @@ def _below(value: Any, space: str) -> Iterator[Named]:
     kind = value.get("kind")
     if isinstance(kind, str):
         yield from _at(kind, value, space)
+    if isinstance(value.get("key"), str):
+        yield from _at("Secret", value, space)
+        yield from _at("ConfigMap", value, space)
     for key, below in value.items():
         if key in _PASSED:
             continue

@@ -16,7 +16,7 @@ from handler.cluster.live import metadata
 from handler.cluster.parallel import parallel
 from handler.model.errors import AnnealError, ApiRefused
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of
-from handler.plan.exclusive import DATA, SYSTEM, left_alone, own_rights
+from handler.plan.exclusive import DATA, SYSTEM, is_silent, left_alone, own_rights
 from handler.state.record_format import is_recordable
 
 UNMARKED = f"!{PART_OF}"
@@ -47,7 +47,7 @@ class _Listed:
 class ExclusiveContent:
     """What all LISTs have found, an object that several kinds serve once.
 
-    `silent`: API groups that don't answer; `scopes`: where something is left alone; `owners`, `needed`: see `_Listed`.
+    `silent`: API groups that don't answer; `owners`, `needed`: see `_Listed`; `marked`: owners of members of any ApplySet, by these.
     """
 
     silent: frozenset[str]
@@ -56,7 +56,7 @@ class ExclusiveContent:
     left: dict[str, tuple[str, str]] = field(default_factory=dict)
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
     needed: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
-    scopes: list[tuple[Resource, str]] = field(default_factory=list)
+    marked: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
     failed: dict[tuple[GroupKind, str], AnnealError] = field(default_factory=dict)
 
     def add(self, resource: Resource, namespace: str, answer: _Listed | AnnealError) -> None:
@@ -67,7 +67,6 @@ class ExclusiveContent:
         self.orphans = answer.orphans | self.orphans  # the first kind that serves it names it
         self.declared |= answer.declared
         self.left |= {uid: (namespace, noun) for uid, noun in answer.left.items()}
-        self.scopes += [(resource, namespace)] if answer.left else []
         self.owners |= answer.owners
         self.needed |= answer.needed
 
@@ -80,11 +79,16 @@ class ExclusiveContent:
         """Whether an object of this kind may live without having been seen."""
         return (identity.group_kind, identity.namespace) in self.failed or identity.group in self.silent
 
-    def is_below(self, uid: str, others: Collection[str]) -> bool:
-        """Whether an object is one of some others, or owned by one, through whatever owns it."""
-        return not self._above([uid]).isdisjoint(others)
+    def going_with(self, uids: Collection[str]) -> set[str]:
+        """Return the uids of some objects and of what goes when they do: what no other object owns."""
+        found, more = set[str](), {*uids}
+        while more:
+            found |= more
+            more = {uid for uid, owners in self.owners.items() if uid not in found and found.issuperset(owners)}
+        return found
 
-    def _above(self, uids: Iterable[str]) -> set[str]:
+    def above(self, uids: Iterable[str]) -> set[str]:
+        """Return the uids of some objects and of what owns them, through whatever owns that in turn."""
         found, going = set[str](), list(uids)
         while going:
             uid = going.pop()
@@ -99,15 +103,17 @@ class ExclusiveContent:
         `members`: the uids of what owns members.
         """
         found: dict[str, str] = {}
-        for identity, uids in {**(members or {}), **self.needed}.items():
-            why = "holds data" if identity.group_kind in DATA else "is the target's own"
-            found |= dict.fromkeys(self._above(uids), f"{identity}, which {why},")
+        own = {**(members or {}), **self.needed}
+        for identity, uids in {**self.marked, **own}.items():
+            why = (
+                "holds data" if identity.group_kind in DATA else "is the target's own" if identity in own else "is a member of an ApplySet"
+            )
+            found |= dict.fromkeys(self.above(uids), f"{identity}, which {why},")
         return found
 
-    def unread_data(self) -> frozenset[str]:
-        """Return the namespaces in which not all that holds data could be listed; an API group that doesn't answer is all of them: ""."""
-        silent = {""} if any(kind.group in self.silent for kind in DATA) else set()
-        return frozenset(silent | {space for kind, space in self.failed if kind in DATA})
+    def unread(self) -> frozenset[str]:
+        """Return the namespaces in which not all could be listed; an API group that doesn't answer is all of them: ""."""
+        return frozenset({"" for group in self.silent if not is_silent(group)} | {space for _, space in self.failed})
 
     def notes(self) -> Iterator[str]:
         """Yield what is left alone, and what couldn't be read."""

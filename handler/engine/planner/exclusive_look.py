@@ -20,7 +20,7 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.live import Listing, pages
 from handler.config.settings import Target
 from handler.engine.planner.exclusive_content import ExclusiveContent, read
-from handler.engine.planner.exclusive_needs import Needs, named_in_git, users
+from handler.engine.planner.exclusive_needs import Needs, Users, named_in_git, users
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest
@@ -118,11 +118,11 @@ class ExclusiveLook:
         missing = (each for uid, each in known.items() if uid not in seen.orphans and each.identity not in git.declared)
         unseen = [each for each in missing if seen.lacks(each.identity)]
         room = max(MOST - len(unseen), 0)
-        needs = self._needs(seen, inside, git)
-        judged = [self._judged(ask, live, known, room - number, needs) for number, live in enumerate(_in_order(inside, known))]
+        needs, used = self._needs(seen, inside, git)
+        judged = [self._judged(ask, live, known, room - number, needs) for number, live in enumerate(_in_order(inside, known, needs))]
         claims = handover.claims([change.identity for change in judged if change.writes])
         bodies = {identity_of(live): live for live in inside}
-        changes = [_claimed(change, bodies[change.identity], claims) for change in judged]
+        changes = list(_behind([_claimed(change, bodies[change.identity], claims) for change in judged], used))
         kept = [*(_again(each, ask, self.target) for each in unseen), *_recorded(changes[:room], known, ask.now)]
         beside = [_beside(live) for live in seen.orphans.values() if identity_of(live).namespace not in spaces]
         notes = [_AT_HOME.format(home)] if home in self.target.exclusive else []
@@ -139,19 +139,20 @@ class ExclusiveLook:
             return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
         return replace(change, resource_version=uid_and_version(live)[1])
 
-    def _needs(self, seen: ExclusiveContent, inside: Sequence[Object], git: DeclaredObjects) -> Needs:
-        """Return what keeps orphans that others need."""
+    def _needs(self, seen: ExclusiveContent, inside: Sequence[Object], git: DeclaredObjects) -> tuple[Needs, Users]:
+        """Return what keeps orphans that others need, and what names them."""
         if not inside:
-            return Needs()
-        needs = Needs(named_in_git(git.manifests), seen.owning(git.owners), seen.unread_data())
-        leaving = {str(live["metadata"]["uid"]): identity_of(live) for live in inside if not _kept(live, needs)}
-        return needs.also(*users(self.api, self.discovery.listable(), seen, leaving))
+            return Needs(), Users(seen)
+        needs = Needs(named_in_git(git.manifests), seen.owning(git.owners), seen.unread())
+        found = users(self.api, self.discovery.listable(), seen, _leaving(inside, needs))
+        needs = replace(needs, owning=seen.owning(git.owners), unread=seen.unread(), unasked=found.unasked)
+        return replace(needs, used=found.of(_leaving(inside, needs))), found
 
     def _data_of(self, change: Change) -> str:
         """Return why an object stays as it owns what holds data by now; empty: it doesn't."""
         kinds = (kind for kind in self.discovery.listable() if kind.group_kind in DATA)
         seen = read(self.api, [(kind, change.identity.namespace) for kind in kinds], self.discovery.stale)
-        return Needs({}, seen.owning(), seen.unread_data()).by_data(change.identity, change.uid)
+        return Needs({}, seen.owning(), seen.unread()).by_data(change.identity, change.uid)
 
     def _judged(self, ask: ExclusiveRequest, live: Object, known: Mapping[str, Orphan], room: int, needs: Needs) -> Change:
         identity, (uid, version) = identity_of(live), uid_and_version(live)
@@ -182,13 +183,13 @@ class ExclusiveLook:
         return seen
 
     def _rights(self, bindings: Resource | None, namespace: str) -> frozenset[Identity] | None:
-        """Return the target's own account and rights in a namespace; None: that can't be asked."""
+        """Return the target's own account and rights in a namespace, and the handler's, that may impersonate it; None: not to be asked."""
+        apis = {self.api, self.discovery.api} if self.target.impersonate else {self.api}
         try:
-            user, groups = whoami(self.api)
             listed = [live for page in pages(self.api, Listing(bindings, namespace)) for live in page] if bindings else []
+            return frozenset().union(*(rights_of(*whoami(each), listed) for each in apis))
         except AnnealError:
             return None
-        return rights_of(user, groups, listed)
 
     def _own(self, identity: Identity) -> str | None:
         """Return what an object is left alone as that may be the target's own account or rights by now."""
@@ -206,6 +207,10 @@ def _kept(live: Object, needs: Needs) -> str:
     return kept_by_itself(live) or (f"is being deleted since {since}" if since else needs.why(identity_of(live), uid_and_version(live)[0]))
 
 
+def _leaving(inside: Iterable[Object], needs: Needs) -> dict[str, Identity]:
+    return {str(live["metadata"]["uid"]): identity_of(live) for live in inside if not _kept(live, needs)}
+
+
 def _home(own: str, declared: Iterable[Identity]) -> str:
     """Return the namespace of the workload that this handler runs in, unless git declares that; empty: it isn't known, or declared."""
     space, _, name = own.partition("/")
@@ -221,13 +226,26 @@ def _sighting(known: Orphan) -> Sighting:
     return Sighting(seconds_of(known.since), seconds_of(known.until) if known.until else None)
 
 
-def _in_order(found: Iterable[Object], known: Mapping[str, Orphan]) -> list[Object]:
-    """Put what the record knows first, then by name, so that the same ones are recorded each time."""
-    return sorted(found, key=lambda live: (live["metadata"].get("uid") not in known, identity_of(live)))
+def _in_order(found: Iterable[Object], known: Mapping[str, Orphan], needs: Needs) -> list[Object]:
+    """Put what may go first, of that what the record knows, then by name, so that the same ones are recorded each time."""
+    return sorted(found, key=lambda live: (bool(_kept(live, needs)), live["metadata"].get("uid") not in known, identity_of(live)))
 
 
 def _claimed(change: Change, live: Object, claims: Mapping[Identity, tuple[str, str]]) -> Change:
     return replace(left_to(live, *claims[change.identity]), unmarked=True) if change.identity in claims else change
+
+
+def _behind(changes: Sequence[Change], used: Users) -> Iterator[Change]:
+    """Yield the changes; what is due and is named by what doesn't go yet goes no earlier than that does."""
+    named = used.of([change.uid for change in changes if change.writes])
+    ends = {change.uid: change.until for change in changes if change.expires}
+    for change in changes:
+        if user := named.get(change.uid):
+            end = max((ends.get(uid, "") for uid in used.seen.above([user.uid])), default="")
+            text = f"; deleted after {end}, as {user.identity} does" if end else f"; kept: {user.identity} names it; declare it, too"
+            yield replace(change, action=Action.SKIP, reason=said(change.identity, text), until=end, expires=bool(end))
+        else:
+            yield change
 
 
 def _recorded(changes: Iterable[Change], known: Mapping[str, Orphan], now: float) -> Iterator[Orphan]:

@@ -1,54 +1,79 @@
 """What keeps undeclared objects that others need: what stays names them, or something that may not go would go with them. Writes nothing.
 
     declared objects     by their manifests
-    pods, accounts       that live on: not those of an orphan that goes
-    what is left alone   of any kind that may name others: another tool's workloads, which may run no pod now
+    live objects         of all kinds that may name others, but for those that go
 
-Law: where that can't be read, what may be needed stays. Bodies are read page by page, and no more than names is kept of them.
+Law: where that can't be read, what may be needed stays. Bodies are read page by page, and no more than names is kept of them; only where
+something may go, one LIST of each kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.live import Listing, pages
 from handler.cluster.parallel import parallel
-from handler.engine.planner.exclusive_content import UNMARKED, ExclusiveContent
-from handler.model.errors import AnnealError
+from handler.engine.planner.exclusive_content import ExclusiveContent, Object
+from handler.model.errors import AnnealError, ApiRefused
 from handler.model.manifest import Manifest
-from handler.model.names import GroupKind, Identity, Resource, identity_of, kubectl
-from handler.plan.exclusive import ACCOUNT, may_own_data
-from handler.plan.references import NAMED_BY_FIELD, Named, may_name, named_by
+from handler.model.names import PART_OF, Identity, Resource, identity_of, kubectl
+from handler.plan.exclusive import is_looked_for, is_silent, may_own_data
+from handler.plan.references import NAMED_BY_FIELD, Named, may_name, named_by, user_of
 
-_POD = GroupKind("", "Pod")
 _WORKERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A live object, and the uids of the orphans that it names."""
+
+    uid: str
+    identity: Identity
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """The live objects that name orphans. `unasked`: by namespace what couldn't be listed, so that some may be missing."""
+
+    seen: ExclusiveContent
+    found: tuple[User, ...] = ()
+    unasked: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, leaving: Collection[str]) -> dict[str, User]:
+        """Return which of the orphans that would go something names that stays, each with that: one that stays so is such a thing, too."""
+        used: dict[str, User] = {}
+        while True:
+            left = {*leaving} - used.keys()
+            going = self.seen.going_with(left)
+            more = {uid: user for user in self.found if user.uid not in going for uid in user.names & left}
+            if not more:
+                return used
+            used |= more
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What keeps orphans that others need.
 
-    `named`: by what stays; `owning`: see `ExclusiveContent.owning`; `unread`, `unasked`: namespaces in which not all of this is known.
+    `named`: by git; `owning`: see `ExclusiveContent.owning`; `unread`: namespaces in which not all of this is known; `used`: see
+    `Users.of`; `unasked`: see `Users`.
     """
 
     named: Mapping[Named, Identity] = field(default_factory=dict)
     owning: Mapping[str, str] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
+    used: Mapping[str, User] = field(default_factory=dict)
     unasked: Mapping[str, str] = field(default_factory=dict)
-
-    def also(self, named: Mapping[Named, Identity], unasked: Mapping[str, str]) -> Needs:
-        """Return these needs, and those of live objects. `unasked`: what couldn't be listed, by namespace."""
-        return replace(self, named={**named, **self.named}, unasked=unasked)
 
     def why(self, identity: Identity, uid: str) -> str:
         """Return why an orphan stays; empty: nothing needs it."""
         if data := self.by_data(identity, uid):
             return data
-        if user := self.named.get((identity.kind, identity.namespace, identity.name)):
+        if user := user_of(identity, self.named) or (self.used[uid].identity if uid in self.used else None):
             return f"{user} names it; declare it, too"
         kinds = self.unasked.get(identity.namespace) if identity.kind in NAMED_BY_FIELD else None
         return f"{kinds} there can't be listed, so whether one names it isn't known" if kinds else ""
@@ -58,7 +83,7 @@ class Needs:
         if goes := self.owning.get(uid):
             return f"{goes} would go with it; if that may go: {kubectl('delete', identity)}"
         unread = may_own_data(identity.group_kind) and self.unread & {"", identity.namespace}
-        return "what holds data there can't be listed, so whether it owns some isn't known" if unread else ""
+        return "not all that lives there can be listed, so whether it owns what holds data isn't known" if unread else ""
 
 
 def named_in_git(manifests: Iterable[Manifest]) -> dict[Named, Identity]:
@@ -66,38 +91,61 @@ def named_in_git(manifests: Iterable[Manifest]) -> dict[Named, Identity]:
     return named_by((each.identity, each.body()) for each in manifests if may_name(each.identity.group_kind))
 
 
-def users(
-    api: Api, kinds: Iterable[Resource], seen: ExclusiveContent, leaving: Mapping[str, Identity]
-) -> tuple[dict[Named, Identity], dict[str, str]]:
-    """Return what live objects name that stay though git doesn't declare them, and which kinds couldn't be listed, by namespace.
+def users(api: Api, kinds: Iterable[Resource], seen: ExclusiveContent, leaving: Mapping[str, Identity]) -> Users:
+    """Return what names orphans, and add to `seen` what owns what there. `kinds`: all that are served; `leaving`: those that may go.
 
-    `kinds`: all that are served; `leaving`: the orphans that go, by uid: only their namespaces are looked at, and neither they nor their
-    pods count.
+    Only the namespaces of these are looked at. What can't name anything is listed only where an ApplySet has it, for its owners.
     """
     spaces = sorted({identity.namespace for identity in leaving.values()})
-    running = [(kind, space) for kind in kinds if kind.group_kind in (_POD, ACCOUNT) for space in spaces]
-    left = [(kind, space) for kind, space in seen.scopes if space in spaces and may_name(kind.group_kind)]
-    scopes = list(dict.fromkeys((*running, *left)))
-    answers = parallel([partial(_named, api, kind, space, seen, leaving) for kind, space in scopes], _WORKERS)
-    named: dict[Named, Identity] = {}
-    unasked: dict[str, str] = {}
-    for (kind, space), answer in zip(scopes, answers, strict=True):
+    silent = min((group for group in seen.silent if not is_silent(group)), default="")
+    unasked = dict.fromkeys(spaces, f"the objects of API group {silent}") if silent else {}
+    wanted: dict[Named, set[str]] = {}
+    for uid, each in leaving.items():
+        wanted.setdefault((each.kind, each.namespace, each.name), set()).add(uid)
+    scopes = [(kind, space) for kind in kinds if is_looked_for(kind) for space in spaces]
+    tasks = [partial(_read, api, kind, space, wanted) for kind, space in scopes if (kind.group_kind, space) not in seen.failed]
+    answers = iter(parallel(tasks, _WORKERS))
+    found: list[User] = []
+    for kind, space in scopes:
+        answer = seen.failed.get((kind.group_kind, space)) or next(answers)
         if isinstance(answer, AnnealError):
-            unasked.setdefault(space, kind.plural)
-        else:
-            named |= answer
-    return named, unasked
+            seen.failed.setdefault((kind.group_kind, space), answer)
+            if may_name(kind.group_kind):
+                unasked.setdefault(space, kind.plural)
+            continue
+        seen.owners |= answer.owners
+        seen.marked |= answer.marked
+        found += answer.users
+    return Users(seen, tuple(found), unasked)
 
 
-def _named(api: Api, kind: Resource, space: str, seen: ExclusiveContent, leaving: Collection[str]) -> dict[Named, Identity]:
-    return named_by(_staying(api, kind, space, seen, leaving))
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One LIST: what names orphans, and the uids of owners, by uid and of members of an ApplySet."""
+
+    users: list[User] = field(default_factory=list)
+    owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    marked: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
 
 
-def _staying(
-    api: Api, kind: Resource, space: str, seen: ExclusiveContent, leaving: Collection[str]
-) -> Iterator[tuple[Identity, dict[str, Any]]]:
-    for page in pages(api, Listing(kind, space, UNMARKED)):
-        for live in page:
-            uid = str(live["metadata"].get("uid"))
-            if not seen.is_below(uid, leaving) if kind.group_kind in (_POD, ACCOUNT) else uid in seen.left:
-                yield identity_of(live), live
+def _read(api: Api, kind: Resource, space: str, wanted: Mapping[Named, Collection[str]]) -> _Read:
+    found, names = _Read(), may_name(kind.group_kind)
+    try:
+        for page in pages(api, Listing(kind, space, "" if names else PART_OF, partial=not names)):
+            for live in page:
+                _note(live, found, wanted, names=names)
+    except ApiRefused as error:
+        if error.status != 404:  # its CRD is gone, and all of its objects with it
+            raise
+    return found
+
+
+def _note(live: Object, found: _Read, wanted: Mapping[Named, Collection[str]], *, names: bool) -> None:
+    uid, identity, metadata = str(live["metadata"].get("uid")), identity_of(live), live["metadata"]
+    if owners := tuple(str(each.get("uid")) for each in metadata.get("ownerReferences") or ()):
+        found.owners[uid] = owners
+        if PART_OF in (metadata.get("labels") or {}):
+            found.marked[identity] = owners
+    named = named_by([(identity, live)]) if names else {}
+    if used := frozenset(each for name in wanted.keys() & named.keys() for each in wanted[name]):
+        found.users.append(User(uid, identity, used))

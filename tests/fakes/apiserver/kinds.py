@@ -37,6 +37,7 @@ WORKLOADS = (
     _row("", "PersistentVolumeClaim", "persistentvolumeclaims", "spec status"),
     _row("", "Pod", "pods", "spec status"),
     _row("", "ServiceAccount", "serviceaccounts", "secrets imagePullSecrets"),
+    _row("rbac.authorization.k8s.io", "RoleBinding", "rolebindings", "roleRef subjects"),
 )
 """Those, and what runs: no controller runs it, only the test does."""
 _GONE_WHEN_EMPTY = ("data", "binaryData", "stringData")

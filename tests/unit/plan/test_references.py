@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from handler.model.names import GroupKind, identity_of
-from handler.plan.references import may_name, named_by
+from handler.model.names import GroupKind, Identity, identity_of
+from handler.plan.references import may_name, named_by, user_of
 
 
 def names(kind: str, *, version: str = "v1", namespace: str = "shop", **body: Any) -> set[tuple[str, str, str]]:
@@ -66,6 +66,33 @@ def test_what_a_workload_uses(spec: dict[str, Any], expected: str) -> None:
 )
 def test_what_other_objects_name(body: dict[str, Any], expected: tuple[str, str, str]) -> None:
     assert expected in names("Any", **body)
+
+
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"endpoints": [{"basicAuth": {"username": {"name": "a", "key": "user"}}}]},
+        {"endpoints": [{"authorization": {"credentials": {"name": "a", "key": "token"}}}]},
+        {"additionalScrapeConfigs": {"name": "a", "key": "jobs.yaml"}},
+        {"backup": {"barmanObjectStore": {"s3Credentials": {"accessKeyId": {"name": "a", "key": "id"}}}}},
+    ],
+)
+def test_a_name_with_a_key_is_a_secret_or_a_config_map(spec: dict[str, Any], kind: str) -> None:
+    assert (kind, "shop", "a") in names("Any", spec=spec)
+
+
+def test_an_issuer_is_named_without_its_kind() -> None:
+    assert ("Issuer", "shop", "ca") in names("Certificate", spec={"issuerRef": {"name": "ca"}})
+
+
+def test_what_a_cluster_scoped_object_names_may_live_in_any_namespace() -> None:
+    issuer = {"apiVersion": "cert-manager.io/v1", "kind": "ClusterIssuer", "metadata": {"name": "ca"}}
+    bodies = [issuer | {"spec": {"ca": {"secretName": "root-ca"}, "other": {"secretRef": {"name": "b", "namespace": "jobs"}}}}]
+    named = named_by([(identity_of(each), each) for each in bodies])
+    assert user_of(Identity("", "Secret", "cert-manager", "root-ca"), named) == identity_of(issuer)
+    found = [user_of(Identity("", "Secret", space, "b"), named) for space in ("jobs", "shop")]
+    assert found == [identity_of(issuer), None]
 
 
 def test_what_names_nothing() -> None:
