@@ -45,8 +45,7 @@ def suspend(handler: Handler, target: Target, pause: Suspend, seen: str | None =
     `seen`: when the pause began that the person was shown, empty: none was, None: it doesn't matter. Raises ShownOtherwise: another holds.
     """
     store = handler.store(target)
-    known = store.read().state
-    refuse_renamed(known)
+    known = _own(store, target.name)
     blank = store.blank(handler.objects(target).cluster_uid()) if known is None else None
     if blank:
         refuse_elsewhere(_places(handler, target), blank)
@@ -60,8 +59,7 @@ def resume(handler: Handler, target: Target, seen: str | None = None) -> str:
     `seen`: see `suspend`. Raises AnnealError; ShownOtherwise: see there.
     """
     store = handler.store(target)
-    state = store.read().state
-    refuse_renamed(state)
+    state = _own(store, target.name)
     if state is not None:
         _as_seen(state, seen)
     stays = "stays suspended: anneal.yaml says `suspend: true`" if target.suspend else ""
@@ -82,12 +80,25 @@ def _places(handler: Handler, target: Target) -> TargetRecords:
     return TargetRecords(handler, target)
 
 
+def _own(store: StateStore, name: str) -> State | None:
+    """Read a target's record. Raises RequestRefused: it is another installation's; TargetRenamed."""
+    state = store.read().state
+    if state is not None and not state.fresh and not store.writes(state):  # a fresh one goes wherever its target does
+        seen = f"its record is of installation {state.installation}, which alone pauses and resumes it"
+        other = "do that by its configuration, and give this target another name, or its record another `stateNamespace`"
+        fix = f"{other}; only where this installation replaces that one: `anneal retarget {name}`"
+        raise RequestRefused.of(f"target {name}", seen, fix=fix)
+    refuse_renamed(state)
+    return state
+
+
 def _paused_former(handler: Handler, target: Target, state: State | None) -> StateStore | None:
     """Return the record that a target is to take over, whose pause holds for it, too; None: there is none, or it isn't paused."""
     if state is not None and not (state.fresh or state.former):
         return None
-    former = read_former(_places(handler, target), state.former if state else None)
-    known = former.stored.state if former else None
+    repository, cluster = target.repository.url, handler.objects(target).cluster_uid()
+    former = read_former(_places(handler, target), repository, cluster, state.former if state else None)
+    known = former.stored.state if former and former.is_ours(repository, cluster) else None
     return former.store if former and known and known.suspend and known.renamed_to is None else None
 
 

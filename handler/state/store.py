@@ -64,6 +64,10 @@ class StateStore:
         """Return the first state of this target: nothing applied, nothing known, of no repository yet."""
         return State(self._target, self._installation, cluster_uid)
 
+    def writes(self, state: State) -> bool:
+        """Whether a record is this installation's."""
+        return state.installation == self._installation
+
     def at_home(self, state: State, repository: str, cluster_uid: str) -> State:
         """Return a state that belongs here; one that is fresh, which applied nothing, goes wherever its target does.
 
@@ -77,7 +81,7 @@ class StateStore:
             "cluster (uid of kube-system)": (state.cluster_uid, cluster_uid),
         }
         fix = f"`anneal retarget {self._target}` accepts that"
-        if state.installation != self._installation:
+        if not self.writes(state):
             other = "where both are to live on, give this one another `stateNamespace`, or the target another name"
             fix = f"{other}; only where {self._installation} replaces {state.installation}: {fix}"
         moved = [

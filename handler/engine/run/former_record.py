@@ -4,14 +4,14 @@
     recorded      `State.former`: a takeover that hasn't ended is finished, whatever the configuration says by then
     neither       a record of this target in another state namespace refuses the run, with the line that takes it over
 
-Law: nothing is written here. Reads, settings and approvals aren't copied, so that the first plan is whole, under all guards. Until the old
-record says that it was taken over, runs of the old name may go on: what that knows by then is read again under its Lease. A record that
-takes another one over itself isn't taken over.
+Law: nothing is written here. A record of another installation is never a former one of ours, whatever it is called. Reads, settings and
+approvals aren't copied, so that the first plan is whole, under all guards. Until the old record says that it was taken over, runs of the
+old name may go on: what that knows by then is read again under its Lease. A record that takes another one over itself isn't taken over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -44,6 +44,22 @@ class FormerRecord:
         """Whether it says that this record has taken over, or is gone: no run of the old name writes any more."""
         state = self.stored.state
         return state is None or (state.renamed_to is not None and state.renamed_to.is_same(name, namespace))
+
+    def is_ours(self, repository: str, cluster_uid: str) -> bool:
+        """Whether it is there, and of this repository, cluster and installation, or of no repository yet."""
+        state = self.stored.state
+        if state is None or not self.store.writes(state):
+            return False
+        try:
+            self.store.at_home(state, repository, cluster_uid)
+        except TargetMoved:
+            return False
+        return True
+
+    @property
+    def unused(self) -> bool:
+        """Whether nothing is recorded there."""
+        return self.stored.state is None or self.stored.state.fresh
 
 
 class RecordPlaces(Protocol):
@@ -91,7 +107,7 @@ def joined(
     """
     if places is None or (known.former is None and not known.fresh):
         return known, None
-    former = read_former(places, known.former, before)
+    former = read_former(places, repository, known.cluster_uid, known.former, before)
     if former is None:
         if not recorded:
             refuse_elsewhere(places, known)
@@ -109,13 +125,14 @@ def joined(
 
 
 def ignored(places: RecordPlaces | None, known: State) -> str:
-    """Say that a record of before isn't taken over, for the target has deployed something by its own; empty: there is none."""
-    if places is None or known.fresh or known.former:
+    """Say why a line takes nothing over: the target has deployed by its own record, or that is another's; empty: none is ignored."""
+    if places is None or known.former:
         return ""
-    former = read_former(places, None)
-    if former is None or former.stored.state is None or former.stored.state.fresh:
-        return ""
-    old, name = former.place, known.target
+    name = known.target
+    former = None if known.fresh else read_former(places, known.repository, known.cluster_uid)
+    if former is None or former.unused or not former.is_ours(known.repository, known.cluster_uid):
+        return next(_anothers(places, name), "")
+    old = former.place
     there = f" --state-namespace {old.namespace}" if old.namespace != places.namespace else ""
     line = f"`renamedFrom: {old.name}`" if old.name != name else f"`stateNamespaceFrom: {old.namespace}`"
     seen = f"{line} has no effect: this target has deployed under its own record, and what {old} has isn't taken over"
@@ -123,16 +140,33 @@ def ignored(places: RecordPlaces | None, known: State) -> str:
     return f"{seen}; {remove}`anneal retire {old.name} --keep{there}` lets go of that, and `anneal apply {name}` takes what git declares"
 
 
-def read_former(places: RecordPlaces, recorded: RecordName | None, before: FormerRecord | None = None) -> FormerRecord | None:
-    """Read the record that is taken over: the recorded place, else the first configured one of which something was applied."""
+def _anothers(places: RecordPlaces, name: str) -> Iterator[str]:
+    """Say of `renamedFrom` that the record which it names is another installation's."""
+    for place in places.configured:
+        former = places.at(place)
+        state = former.store.read().state if place.name != name else None
+        if state is not None and not former.store.writes(state):
+            seen = f"`renamedFrom: {place.name}` has no effect: {place} is of installation {state.installation}"
+            yield f"{seen}, and isn't taken over; remove the line"
+
+
+def read_former(
+    places: RecordPlaces, repository: str, cluster_uid: str, recorded: RecordName | None = None, before: FormerRecord | None = None
+) -> FormerRecord | None:
+    """Read the record that is taken over: the recorded place, else the likeliest configured one that isn't another installation's.
+
+    That is the first of which this repository has applied something on this cluster, else the first of which something was applied.
+    """
     found = []
     for place in (recorded,) if recorded else places.configured:
         former = before if before and before.place.is_same(place.name, place.namespace) else places.at(place)
         former.stored = former.store.read()
-        if former.stored.state is not None and not former.stored.state.fresh:
+        state = former.stored.state
+        if recorded or (not former.unused and former.is_ours(repository, cluster_uid)):
             return former
-        found.append(former)
-    return next((each for each in found if each.stored.state), found[0] if found else None)
+        if state is None or former.store.writes(state):
+            found.append(former)
+    return min(found, key=lambda each: (each.stored.state is None, each.unused), default=None)
 
 
 def _is_withdrawn(places: RecordPlaces, known: State, former: FormerRecord) -> bool:
@@ -188,6 +222,11 @@ def _as_before(former: FormerRecord, name: str) -> str:
 
 def _refuse_moved(former: FormerRecord, old: State, repository: str, known: State) -> None:
     """Refuse a record that belongs elsewhere, with a way out for a target that isn't configured by this name."""
+    place = former.place
+    if not former.store.writes(old):
+        seen = f"was to take over {place}, which installation {old.installation} has by now"
+        line = f"renamedFrom: {place.name}" if place.name != known.target else f"stateNamespaceFrom: {place.namespace}"
+        raise TargetMoved.of(f"Target/{known.target}", seen, fix=f"remove `{line}`: then it begins anew, and nothing of that is taken over")
     try:
         former.store.at_home(old, repository, known.cluster_uid)
     except TargetMoved as moved:

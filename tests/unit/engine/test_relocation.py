@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from handler.app.pause import pause_of, resume, suspend
-from handler.engine.run.errors import TargetRenamed
+from handler.engine.run.errors import RequestRefused, TargetRenamed
 from handler.model.names import Identity
 from handler.model.result import Outcome
 from tests.fakes.apiserver import Call
@@ -208,6 +208,17 @@ def test_a_name_that_was_taken_over_is_neither_paused_nor_resumed(renamed: Renam
                 resume(renamed.handler(OLD), OLD)
             renamed.applied()
     assert_taken_over(renamed, "one", "two", "kept")
+
+
+def test_a_pause_of_another_installation_is_neither_ended_nor_replaced(renamed: Renamed) -> None:
+    renamed.handler(OLD).store(OLD).update(lambda state: replace(state, installation="second", suspend=pause_of("ada", "", "")))
+    since = len(renamed.server.store.log)
+    assert resume(renamed.handler(), NEW) == "was not suspended"
+    with pytest.raises(RequestRefused, match="of installation second"):
+        resume(renamed.handler(OLD), OLD)
+    with pytest.raises(RequestRefused, match="`anneal retarget shop`"):
+        suspend(renamed.handler(OLD), OLD, pause_of("grace", "", ""))
+    assert len(renamed.server.store.log) == since
 
 
 def test_a_second_name_amid_a_takeover_is_refused_with_the_way_out(renamed: Renamed) -> None:

@@ -49,7 +49,8 @@ class Places:
         return state
 
 
-ELSEWHERE = ({"repository": "https://git.example.com/acme/bank.git"}, {"cluster_uid": "u-2"}, {"installation": "second"})
+ELSEWHERE = ({"repository": "https://git.example.com/acme/bank.git"}, {"cluster_uid": "u-2"})
+NAMESAKE = RecordName("shop", "gitops")
 
 
 def fresh() -> State:
@@ -112,11 +113,57 @@ def test_what_another_has_taken_over_is_refused() -> None:
 
 
 @pytest.mark.parametrize("parts", ELSEWHERE)
-def test_the_record_of_another_repository_cluster_or_installation_is_refused(parts: dict[str, str]) -> None:
+def test_the_record_of_another_repository_or_cluster_is_refused(parts: dict[str, str]) -> None:
     places = Places()
     places.put(**parts)
     with pytest.raises(TargetMoved, match="call it store again, `anneal retarget store`"):
         join(places, fresh())
+
+
+@pytest.mark.parametrize("parts", [{"commit": sha()}, {"suspend": Suspend("ada")}], ids=["deployed", "only paused"])
+def test_a_record_of_another_installation_is_none_of_ours_and_the_line_is_named(parts: dict[str, object]) -> None:
+    places = Places()
+    places.put(installation="second", **({"commit": "", "reads": "", "settings": "", "kinds": frozenset()} | parts))
+    assert join(places, fresh()) == (fresh(), None)
+    said = "`renamedFrom: store` has no effect: ConfigMap/anneal-system/anneal-store is of installation second"
+    assert [ignored(places, known).startswith(said) for known in (fresh(), blank(commit=sha()))] == [True, True]
+
+
+@pytest.mark.parametrize("parts", [*ELSEWHERE, {"installation": "second"}])
+def test_a_namesake_that_is_not_ours_hides_no_right_record(parts: dict[str, str]) -> None:
+    places = Places(configured=(NAMESAKE, OLD))
+    places.at(NAMESAKE).store.create(blank(**({"commit": sha()} | parts)))
+    right = places.put()
+    state, former = join(places, fresh())
+    assert former
+    assert (former.place, state.commit, state.kinds) == (OLD, right.commit, right.kinds)
+
+
+def test_of_a_namesake_of_another_installation_nothing_is_said() -> None:
+    places = Places(configured=(NAMESAKE,))
+    places.at(NAMESAKE).store.create(blank(commit=sha(), installation="second"))
+    assert join(places, fresh()) == (fresh(), None)
+    assert [ignored(places, known) for known in (fresh(), blank(commit=sha()))] == ["", ""]
+
+
+@pytest.mark.parametrize("parts", ELSEWHERE)
+def test_to_retire_what_is_of_another_repository_or_cluster_is_not_advised(parts: dict[str, str]) -> None:
+    places = Places()
+    places.put(**parts)
+    assert ignored(places, blank(commit=sha())) == ""
+
+
+def test_a_takeover_of_what_another_installation_has_by_now_is_refused_until_the_line_is_gone() -> None:
+    places = Places()
+    places.put()
+    state, former = join(places, fresh())
+    assert former
+    former.store.update(lambda now: replace(now, installation="second"))
+    with pytest.raises(TargetMoved, match="remove `renamedFrom: store`: then it begins anew"):
+        join(places, state, recorded=True)
+    places.configured = ()
+    state, former = join(places, state, recorded=True)
+    assert (state.commit, state.former, former) == ("", None, None)
 
 
 def test_a_record_in_another_namespace_is_named_with_the_line() -> None:
