@@ -58,6 +58,13 @@ class TargetRecords:
         renamed = (each for each in self._parents(f"{RENAMED_FROM}={name},{ours}") if self._ways.settings.target(each.target) is None)
         return [RecordName(each.target, each.namespace) for each in (*moved, *renamed) if each.home in homes]
 
+    def takers(self) -> Iterator[RecordName]:
+        """Yield the records that may take this target's own over: of another name, or in another namespace. Raises AnnealError."""
+        name, ours = self._target.name, f"{INSTALLATION}={self._ways.settings.installation}"
+        for each in (*self._parents(f"{RENAMED_FROM}={name},{ours}"), *self._parents(f"{TARGET}={name},{ours}")):
+            if (each.target, each.namespace) != (name, self.namespace):
+                yield RecordName(each.target, each.namespace)
+
     def parent(self, applyset: str) -> FoundRecord | None:
         """Return the record that is the parent of an ApplySet; None: none is seen. Raises AnnealError."""
         found = next(self._parents(f"{ID}={applyset}"), None)

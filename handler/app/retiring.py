@@ -6,18 +6,20 @@ configured target declares by now, or may declare, isn't deleted.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 from handler.app.build import Handler
 from handler.app.connections import Connections, RecordPlace
+from handler.app.record_places import TargetRecords
 from handler.config.git_settings import Repository, directory_url
 from handler.config.settings import Cluster, Prune, Settings, Target
 from handler.engine.planner.members import living
 from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
-from handler.model.errors import AnnealError
+from handler.model.errors import AccessDenied, AnnealError
 from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.plan.handover import may_declare
@@ -64,6 +66,7 @@ def retire_of(
         namespace,
         partial(_claims, ways, written or settings, target),
         partial(_server, ways, target),
+        partial(_taker, ways, target),
     )
 
 
@@ -117,6 +120,16 @@ def _server(ways: Handler, target: Target) -> str:
     """Return the running server that looks after a target; empty: none does, as far as can be read."""
     found = ways.pulse(target).server(target.name)
     return found.name if found else ""
+
+
+def _taker(ways: Connections, target: Target) -> str:
+    """Return the target whose record says that it takes this one over, and waits for that; empty: none does, as far as can be read."""
+    records = TargetRecords(ways, target)
+    states = (records.at(place).store.read().state for place in records.takers())
+    with contextlib.suppress(AccessDenied):
+        space = records.namespace
+        return next((each.target for each in states if each and each.former and each.former.is_same(target.name, space)), "")
+    return ""
 
 
 def _has_taken(ways: Connections, target: Target, former: RecordName) -> bool:

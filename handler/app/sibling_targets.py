@@ -7,6 +7,7 @@ too.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,13 +18,12 @@ from handler.app.record_summaries import listed
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Target
 from handler.engine.planner.desired import Preparer
-from handler.engine.planner.siblings import Sibling
+from handler.engine.planner.siblings import Sibling, SiblingRecord
+from handler.engine.run.former_record import former_marks, joined
 from handler.model.errors import AnnealError
 from handler.plan.handover import FoundRecord
 from handler.plan.inventory import TargetMarks
 from handler.state.configmap import state_name
-from handler.state.former import RecordName
-from handler.state.store import StoredState
 
 
 class OneRepository:
@@ -71,23 +71,28 @@ class OneRepository:
         return listed(self._ways.objects(self._target), self._ways.settings)
 
     def _sibling(self, other: Target, *, uncertain: bool) -> Sibling:
-        places = (RecordName(other.name, self._ways.settings.state_namespace), *former_places(self._ways.settings, other))
-        marks = [TargetMarks.of(each.name, each.namespace) for each in places]
+        marks = TargetMarks.of(other.name, self._ways.settings.state_namespace)
+        formers = [TargetMarks.of(each.name, each.namespace) for each in former_places(self._ways.settings, other)]
         preparer, record = partial(self._preparer, other, uncertain), partial(self._record, other)
-        return Sibling(other, marks, preparer, record, uncertain, other.revision.promoted != self._target.revision.promoted)
+        return Sibling(other, marks, formers, preparer, record, uncertain, other.revision.promoted != self._target.revision.promoted)
 
     def _names(self, other: Target) -> tuple[str, ...]:
         """Return the ConfigMaps of a target's record in this state namespace, that which it takes over last."""
         return tuple(state_name(name) for name in (other.name, other.renamed_from) if name)
 
-    def _record(self, other: Target) -> StoredState:
-        """Read a target's record, or until it has one that which it takes over."""
-        stored = self._ways.store(other).read()
-        if stored.state is not None:
-            return stored
-        records = TargetRecords(self._ways, other)
-        formers = (records.at(place).store.read() for place in records.configured)
-        return next((each for each in formers if each.state is not None and not each.state.fresh), stored)
+    def _record(self, other: Target) -> SiblingRecord:
+        """Read a target's record, and while it takes another one over what that says."""
+        store = self._ways.store(other)
+        stored = store.read()
+        own = stored.state
+        if own is not None and not (own.fresh or own.former):
+            return SiblingRecord(own, stored.resource_version)
+        records, known = TargetRecords(self._ways, other), own or store.blank(self._ways.cluster_uid(other))
+        state, former = joined(records, known, other.repository.url, time.time(), recorded=True)
+        if former is None or (own is None and former.stored.state is None):
+            return SiblingRecord(own, stored.resource_version)
+        is_listed = own is None and former.place.namespace == records.namespace
+        return SiblingRecord(state, former.stored.resource_version if is_listed else "?", former_marks(former.place))
 
     def _preparer(self, other: Target, uncertain: bool) -> Preparer:
         return self._prepare(other, self._ways.discovery(self._target) if uncertain else None)

@@ -63,8 +63,8 @@ class Retire:
     """One target's end. `make`: makes the planner that sees where the record says; `namespace`: only what is there, empty: all of it.
 
     `has_taken`: whether it has begun to take a record over: until then nothing carries its marks; `claims`: returns which objects
-    configured targets declare, or may declare, each with the reason to keep it; `server`: returns
-    the running server that looks after it; `wrote`: called with what was written.
+    configured targets declare, or may declare, each with the reason to keep it; `server`: returns the running server that looks after it;
+    `taker`: the target whose record says that it takes this one over; `wrote`: called with what was written.
     """
 
     name: str
@@ -79,6 +79,7 @@ class Retire:
     namespace: str = ""
     claims: Callable[[Collection[Identity]], Mapping[Identity, str]] = lambda _: {}
     server: Callable[[], str] = str
+    taker: Callable[[], str] = str
     wrote: Callable[[Sequence[Change]], None] = lambda _: None
     _planner: Planner | None = None
     _done: list[Change] = field(default_factory=list)
@@ -110,6 +111,10 @@ class Retire:
         if state.renamed_to:
             seen = f"target {state.renamed_to.name} has taken over what it had, and deletes this record at its end"
             raise RequestRefused.of(subject, seen, fix=f"anneal apply {state.renamed_to.name}")
+        if taker := self.taker():
+            seen = f"is taken over by target {taker}, whose next run goes on with that"
+            fix = f"anneal apply {taker}; or, if that isn't configured any more, first: anneal retire {taker} --keep"
+            raise RequestRefused.of(subject, seen, fix=fix)
         if state.former and self.has_taken(state.former):
             seen = f"takes over what {state.former} has, and hasn't ended that"
             raise RequestRefused.of(subject, seen, fix=f"configure it until `anneal apply {self.name}` has, then retire it")

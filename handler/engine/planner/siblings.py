@@ -36,24 +36,36 @@ from handler.plan.judge import adoptable_once
 from handler.plan.missing_settings import adopting
 from handler.plan.ownership import in_order, set_of
 from handler.state.record import Ran, State
-from handler.state.store import StoredState
 from handler.state.suspension import CONFIGURED, suspension
+
+
+@dataclass(frozen=True, slots=True)
+class SiblingRecord:
+    """A sibling's record, with what it takes over. `state`: None: there is none; `version`: its resourceVersion, `?`: two records count.
+
+    `former`: the marks that its members carry still, until it has taken them over.
+    """
+
+    state: State | None
+    version: str = ""
+    former: TargetMarks | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
     """Another target that may own what this one declares.
 
-    `marks`: what its members carry, those from before a rename or a move of its record, too; `preparer`: its own, whose cache stays as it
-    is; `record`: reads its record, or until it has one that which it takes over. Both may raise AnnealError. `uncertain`: its cluster can't
-    be asked which one it is, and its record isn't here; what git declares for it is all that is known. `apart`: it follows others than this
-    target, or none, and so is on other commits: what counts is what it has or is being brought to.
+    `marks`: what its members carry; `formers`: what they may carry from before a rename or a move of its record; `preparer`: its own, whose
+    cache stays as it is; `record`: reads its record. Both may raise AnnealError. `uncertain`: its cluster can't be asked which one it is,
+    and its record isn't here; what git declares for it is all that is known. `apart`: it follows others than this target, or none, and so
+    is on other commits: what counts is what it has or is being brought to.
     """
 
     target: Target
-    marks: Collection[TargetMarks]
+    marks: TargetMarks
+    formers: Collection[TargetMarks]
     preparer: Callable[[], Preparer]
-    record: Callable[[], StoredState]
+    record: Callable[[], SiblingRecord]
     uncertain: bool = False
     apart: bool = False
 
@@ -118,7 +130,7 @@ class SiblingQuestions:
     known: Collection[str] = frozenset()
     clock: Callable[[], float] = float
     _others: Sequence[Sibling] | None = None
-    _records: dict[str, StoredState] = field(default_factory=dict)
+    _records: dict[str, SiblingRecord] = field(default_factory=dict)
     _looks: dict[str, _Look] = field(default_factory=dict)
     _parents: dict[str, FoundRecord | None] = field(default_factory=dict)
     _strangers: set[str] = field(default_factory=set)
@@ -131,7 +143,7 @@ class SiblingQuestions:
     def seen(self) -> tuple[tuple[str, str], ...]:
         """The siblings whose records this plan has read, each with the resourceVersion that was read."""
         with self._lock:
-            return tuple((name, stored.resource_version) for name, stored in sorted(self._records.items()))
+            return tuple((name, record.version) for name, record in sorted(self._records.items()))
 
     @property
     def strangers(self) -> tuple[str, ...]:
@@ -182,7 +194,7 @@ class SiblingQuestions:
         if not name or labelled in (None, applyset):
             return ""
         with self._lock:
-            owner = next((each for each in self._all() if TargetMarks(name, labelled) in each.marks), None)
+            owner = self._owner(TargetMarks(name, labelled))
             if owner is None:
                 return "" if kept or labelled in self.target.adopts else self._refused(item, live, name)
             if owner.uncertain:
@@ -195,6 +207,19 @@ class SiblingQuestions:
             raise found.failure
         left = left_off_head(item, live, found, self.revision) if self.revision != self.head else None
         return left or refused(item, found) or owner.target.name
+
+    def _owner(self, marks: TargetMarks) -> Sibling | None:
+        """Return the sibling whose marks these are, or were, while it takes over what carries them."""
+        own = next((each for each in self._all() if each.marks == marks), None)
+        return own or next((each for each in self._all() if marks in each.formers and self._takes_over(each, marks)), None)
+
+    def _takes_over(self, sibling: Sibling, marks: TargetMarks) -> bool:
+        try:
+            return not sibling.uncertain and self._record(sibling).former == marks
+        except TransientError:
+            raise
+        except AnnealError:  # its record, or that one, belongs elsewhere
+            return False
 
     def _refused(self, item: Desired, live: Mapping[str, Any], name: str) -> Problem:
         """Refuse what belongs to a target that is no sibling; `adopt` may name its ApplySet instead."""
@@ -252,10 +277,10 @@ class SiblingQuestions:
     def _concerned(self, identity: Identity) -> list[Sibling]:
         return [sibling for sibling in self._all() if may_declare(sibling.target, identity)]
 
-    def _record(self, sibling: Sibling) -> StoredState:
+    def _record(self, sibling: Sibling) -> SiblingRecord:
         name = sibling.target.name
         if name not in self._records:
-            self._records[name] = StoredState(None) if sibling.uncertain else sibling.record()
+            self._records[name] = SiblingRecord(None) if sibling.uncertain else sibling.record()
         return self._records[name]
 
     def _all(self) -> Sequence[Sibling]:
@@ -269,11 +294,11 @@ class SiblingQuestions:
         name = sibling.target.name
         if name not in self._looks:
             try:
-                stored, preparer = self._record(sibling), sibling.preparer()
-                standing = self._standing(sibling, stored.state, preparer)
+                record, preparer = self._record(sibling), sibling.preparer()
+                standing = self._standing(sibling, record.state, preparer)
             except AnnealError as error:
                 return Declared(name, StandingCommit(self.head), failure=error)
-            self._looks[name] = _Look(sibling, stored.resource_version, stored.state, standing, preparer)
+            self._looks[name] = _Look(sibling, record.version, record.state, standing, preparer)
         return self._looks[name]
 
     def _standing(self, sibling: Sibling, state: State | None, preparer: Preparer) -> StandingCommit:
@@ -307,11 +332,11 @@ class SiblingQuestions:
             return True
         if versions.get(name, "") == look.version:
             return False
-        stored = sibling.record()
-        standing = self._standing(sibling, stored.state, look.preparer)
-        if standing != look.standing or _commits(stored.state) - _commits(look.state) - {standing.commit}:
+        record = sibling.record()
+        standing = self._standing(sibling, record.state, look.preparer)
+        if standing != look.standing or _commits(record.state) - _commits(look.state) - {standing.commit}:
             return True
-        look.version = stored.resource_version
+        look.version = record.version
         return False
 
     def _versions_now(self) -> Mapping[str, str]:

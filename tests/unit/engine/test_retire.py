@@ -15,6 +15,7 @@ from handler.engine.retire import Retire, Retired
 from handler.engine.run.errors import RequestRefused
 from handler.model.errors import AccessDenied, PlanRefused, TargetMoved
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
+from handler.model.result import Outcome
 from handler.state.former import RecordName
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
@@ -184,3 +185,18 @@ def test_an_exclusive_namespace_that_would_delete_what_stays_is_named(shop: Rena
     staying = shop.retire(prune=False).look().staying
     found = list(exclusive_notes(handler, handler.settings, replace(OLD, cluster=Cluster()), staying))
     assert [f"target store has {space} as `exclusive`" in each and "3600 s (`orphanGrace`)" in each for each in found] == [True] * warned
+
+
+def test_what_another_target_waits_to_take_over_is_refused_until_that_ends() -> None:
+    both = Renamed()
+    declared = [mapped(f"c-{number}") for number in range(30)]
+    both.planted(*declared)
+    both.push(*declared[:3])
+    assert both.run().outcome is Outcome.HELD
+    with pytest.raises(RequestRefused, match="is taken over by target store"):
+        both.retire(OLD).look()
+    assert len(both.uids()) == 30
+    waits = both.retire(NEW)
+    waits.carry_out(waits.look(), threading.Event())
+    assert len(both.uids()) == 30
+    assert len(both.retire(OLD).look().going) == 30

@@ -6,10 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from handler.app.pause import pause_of, suspend
+from handler.config.settings import Settings
+from handler.model.event import Job
 from handler.model.names import IDENTITY, Identity
 from handler.model.result import Outcome
 from handler.state.record import Suspend
-from tests.unit.engine.two_targets import Bench, X, document
+from tests.fakes.engine import engine
+from tests.unit.engine.two_targets import A, Bench, X, document
 
 Y = Identity("", "ConfigMap", "shop", "y")
 
@@ -67,3 +71,40 @@ def test_what_was_refused_for_a_target_that_is_configured_again_is_tried_again_b
     bench.configure()
     bench.applied("b", trigger="tick")
     assert bench.owner() == "b"
+
+
+def test_another_installations_target_by_a_name_that_was_given_up_gives_nothing(bench: Bench) -> None:
+    bench.configure(a={"name": "a-new", "renamed_from": "a"})
+    own = {"a/own.json": document("own-a"), "b/own.json": document("own-b"), "b/y.json": document("y")}
+    bench.host.push(bench.host.commit(own))
+    bench.applied("a-new")
+    two = engine(bench.server, bench.host, Settings(targets=(replace(A, path="other"),), installation="two"))
+    theirs = {"other/x.json": document("x")}
+    bench.host.push(bench.host.commit({**own, **theirs}))
+    assert two.run(Job("a", "push")).outcome is Outcome.APPLIED
+    bench.host.push(bench.host.commit({**own, **theirs, "b/x.json": document("x", "9")}))
+    assert bench.run("b").outcome is Outcome.FAILED
+    assert bench.owner() == "a"
+
+
+def test_pauses_of_both_names_hold_what_git_moves_before_the_first_run_of_the_new_one(bench: Bench) -> None:
+    bench.handler.dependencies("a").store.update(lambda state: replace(state, suspend=Suspend("ops", "a freeze")))
+    bench.configure(a={"name": "a-new", "renamed_from": "a"})
+    bench.push(b={"x": document("x", "9"), "y": document("y")})
+    suspend(bench.handler, bench.targets[0], pause_of("ops", "the new name, too", ""))
+    assert bench.run("b").outcome is Outcome.FAILED
+    assert bench.owner() == "a"
+
+
+def test_a_pause_of_the_old_name_holds_what_git_moves_while_the_new_one_is_held(bench: Bench) -> None:
+    many = {f"c{number}": document(f"c{number}") for number in range(30)}
+    bench.push(a={"x": document("x"), **many}, b={"y": document("y")})
+    bench.applied("a", "b")
+    before = bench.targets
+    bench.configure(a={"name": "a-new", "renamed_from": "a"})
+    bench.push(a={"x": document("x")}, b={"y": document("y")})
+    assert bench.run("a-new").outcome is Outcome.HELD
+    suspend(engine(bench.server, bench.host, Settings(targets=before)), before[0], pause_of("ada", "incident", ""))
+    bench.push(b={"x": document("x", "9"), "y": document("y")})
+    assert bench.run("b").outcome is Outcome.FAILED
+    assert bench.owner() == "a"
