@@ -36,8 +36,10 @@ def clock_engine(session: Session, metrics: str = "prometheus") -> Engine:
     """Return the same without any request but its clock: each time it compares live with git. `metrics`: see `Parts`.
 
     Targets that have no runs here are known all the same: those that others follow, or depend on, and what siblings declare isn't deleted.
+    How long health is believed is as it is configured: that drift runs aren't due here makes nothing younger.
     """
-    made = _engine(session, lambda _settings: "", lambda settings: replace(settings, targets=session.settings.targets))
+    ours = session.settings
+    made = _engine(session, lambda _: "", lambda given: replace(given, targets=ours.targets, drift_interval=ours.drift_interval))
 
     def build(settings: Settings) -> Parts:
         awaited = session.settings.awaited(settings.targets)  # their git hosts are asked, too

@@ -125,17 +125,19 @@ class Promoters:
 
     def _newest_proven(self, claims: Claims, known: State, since: float) -> Promotion:
         first, refused, back = Promotion(known.commit), set[str](), claims.went_back(known.commit)
-        candidates = claims.candidates()
+        candidates, in_order = claims.candidates(), claims.in_order
         for number, commit in enumerate(candidates):
-            if commit == known.commit or len(refused) == _MOST_REFUSED:
+            if (commit == known.commit and in_order) or len(refused) == _MOST_REFUSED:
                 break
+            if commit == known.commit:
+                continue
             if back and number < _MOST_REFUSED and self._is_before(commit, known.commit):
                 continue
             awaited = claims.awaited(commit, partial(self._reads_of, refused, commit))
             objection = None if awaited else self._objection(known, commit, since)
             if not awaited and objection is None:
                 return Promotion(commit) if not first.next else replace(first, commit=commit)
-            if objection and objection.final:  # older than what is recorded, and so are all that follow
+            if objection and objection.final and in_order:  # older than what is recorded, and so are all that follow
                 first = first if first.next else replace(first, awaited=(objection,))
                 break
             refused |= {commit} if objection else set()

@@ -66,20 +66,27 @@ class Claims:
         found = (self._awaited(record, record.state, commit, reads_of) for record in self.records)
         return tuple(each for each in found if each)
 
+    @property
+    def in_order(self) -> bool:
+        """Whether the candidates follow each other by age: of several targets, one's come after another's."""
+        return len(self.records) < 2
+
     def holding(self, commit: str) -> tuple[Awaited, ...] | None:
         """Return what the newest other commit waits for while a target certainly stays on this one; None: it may have to move.
 
         For records as summaries show them, without reads and older soaks.
         """
         first: tuple[Awaited, ...] = ()
-        for candidate in self.candidates():
-            if candidate == commit:
-                return first
+        candidates = self.candidates()
+        older = candidates[candidates.index(commit) :] if commit in candidates and self.in_order else [commit]
+        for candidate in candidates:
+            if candidate in older:
+                continue
             found = self.awaited(candidate, lambda _: "")
             if all(each.unsure for each in found):
                 return None
             first = first or found
-        return None
+        return first if commit in candidates else None
 
     def objection(self, commit: str) -> tuple[Awaited, ...]:
         """Return why a commit shouldn't be promoted by hand, however long it has soaked."""

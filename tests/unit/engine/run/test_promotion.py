@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from handler.app.promotions import promoters_of
+from handler.config.settings import Target
 from handler.model.errors import ClusterUnavailable
 from handler.model.result import Outcome
 from handler.model.tree import Tree
@@ -368,3 +369,19 @@ def test_the_head_of_a_target_that_follows_others_is_what_they_have_proven(line:
     line.later(SOAK)
     assert line.handler.head(PROD, math.inf).commit == second
     assert Line().handler.head(PROD, math.inf).commit == ""
+
+
+@pytest.mark.parametrize("names", [("staging", "late"), ("late", "staging")])
+def test_what_several_have_proven_is_found_in_whichever_order_they_are_named(names: tuple[str, str]) -> None:
+    line = Line((STAGING, Target("late", STAGING.repository, ("late",), path="late"), following("prod", *names)))
+    line.commit("1")
+    for name in names:
+        line.done(name)
+    line.later(SOAK)
+    line.on()
+    second = line.commit("2")
+    line.done("late")
+    line.commit("3", paths=("late",))  # reads the same for staging, which takes it in one step
+    line.done("staging")
+    line.later(SOAK)
+    assert line.on() == second
