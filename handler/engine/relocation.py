@@ -7,8 +7,9 @@
     the commit            recorded as ever
     the old record        deleted last, and its Lease, once a LIST finds no member with the old marks
 
-Law: every step can be repeated. What is left keeps `former` open, so that the next run comes back to it: also an object of which the API
-server, or a policy of its administrator, refuses the new marks. The result names it, and the rest of the run goes on.
+Law: every step can be repeated. What is left keeps `former` open, so that the next run comes back to it: also an object that git declares
+no more and of which the API server, or a policy of its administrator, refuses the new marks. The result names it, and the rest of the run
+goes on. A declared one that is refused refuses the run, as ever.
 """
 
 from __future__ import annotations
