@@ -224,9 +224,9 @@ class SiblingQuestions:
     def _refused(self, item: Desired, live: Mapping[str, Any], name: str) -> Problem:
         """Refuse what belongs to a target that is no sibling; `adopt` may name its ApplySet instead."""
         taker, found = self.target, set_of(live)
-        self._strangers |= {name} - {taker.name}
-        known = name != taker.name and self.siblings.knows(name)
-        record = self._parent(found) if found and not known else None
+        self._strangers |= {name} - {taker.name, *(each.target.name for each in self._all())}
+        record = self._parent(found) if found else None
+        known = name != taker.name and self.siblings.knows(name) and not (record and record.installation)
         is_own = record is not None and record.ours and name == taker.name
         if record is None and name == taker.name:
             problem = refused_to_namesake(item, name)

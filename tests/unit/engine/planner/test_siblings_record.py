@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from handler.config.settings import Target
+from handler.config.settings import Settings, Target
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.event import Job
 from handler.model.plan import Action
 from handler.model.result import Outcome
 from handler.state.record import Attempt, Pin, Suspend
-from tests.fakes.engine import SHOP, state_of
+from tests.fakes.engine import SHOP, engine, state_of
 from tests.unit.engine.two_targets import A, B, Bench, X, change_of, document
 
 THEN = "2026-03-01T12:00:00Z"
@@ -104,3 +104,18 @@ def test_a_sibling_that_the_plan_has_not_looked_at_may_declare_it_by_now(bench: 
     assert asked.doubt(X) == ("a", "target a has moved on since this was planned; looked at again soon")
     asked.claims([X])
     assert asked.doubt(X) == ("", "")
+
+
+def test_a_namesake_of_another_installation_is_named_with_its_record_and_rests_like_any_refusal(bench: Bench) -> None:
+    bench.push()
+    bench.applied("a", "b")
+    place = Settings(targets=(replace(A, path="other"),), installation="two", state_namespace="anneal-two")
+    own = {f"{name}/own.json": document(f"own-{name}") for name in "ab"} | {"other/x.json": document("x")}
+    bench.host.push(bench.host.commit(own))
+    assert engine(bench.server, bench.host, place).run(Job("a", "push")).outcome is Outcome.APPLIED
+    bench.host.push(bench.host.commit({**own, "b/x.json": document("x", "9")}))
+    (refusal,) = bench.run("b", "tick").problems
+    assert "belongs to target a of installation two, whose record is ConfigMap/anneal-two/anneal-a" in str(refusal)
+    bench.sent.clear()
+    assert bench.run("b", "tick").outcome is Outcome.FAILED
+    assert not [path for method, path in bench.sent if method != "GET"], "nothing is tried as long as nothing has changed"
