@@ -125,26 +125,23 @@ class Promoters:
 
     def _newest_proven(self, claims: Claims, known: State, since: float) -> Promotion:
         first, refused, back = Promotion(known.commit), set[str](), claims.went_back(known.commit)
-        candidates, in_order = claims.candidates(), claims.in_order
-        for number, commit in enumerate(candidates):
-            if (commit == known.commit and in_order) or len(refused) == _MOST_REFUSED:
+        for number, commit in enumerate(claims.newer(known.commit)):
+            if len(refused) == _MOST_REFUSED:
                 break
-            if commit == known.commit:
-                continue
             if back and number < _MOST_REFUSED and self._is_before(commit, known.commit):
                 continue
             awaited = claims.awaited(commit, partial(self._reads_of, refused, commit))
             objection = None if awaited else self._objection(known, commit, since)
             if not awaited and objection is None:
                 return Promotion(commit) if not first.next else replace(first, commit=commit)
-            if objection and objection.final and in_order:  # older than what is recorded, and so are all that follow
+            if objection and objection.final and claims.in_order:  # older than what is recorded, and so are all that follow
                 first = first if first.next else replace(first, awaited=(objection,))
                 break
             refused |= {commit} if objection else set()
             if not first.next:
                 found = awaited or ((objection,) if objection else ())
                 first = Promotion(known.commit, commit, found, soonest(found))
-        nothing = claims.unproven() if not (known.commit and candidates) else ()
+        nothing = claims.unproven() if not (known.commit and claims.candidates()) else ()
         return replace(first, awaited=(*back, *(first.awaited or nothing)))
 
     def _objection(self, known: State, commit: str, since: float, *, force: bool = False) -> Awaited | None:

@@ -71,22 +71,23 @@ class Claims:
         """Whether the candidates follow each other by age: of several targets, one's come after another's."""
         return len(self.records) < 2
 
+    def newer(self, commit: str) -> list[str]:
+        """Return the candidates that aren't certainly older than a commit, without that."""
+        found = self.candidates()
+        return found[: found.index(commit)] if self.in_order and commit in found else [each for each in found if each != commit]
+
     def holding(self, commit: str) -> tuple[Awaited, ...] | None:
         """Return what the newest other commit waits for while a target certainly stays on this one; None: it may have to move.
 
         For records as summaries show them, without reads and older soaks.
         """
         first: tuple[Awaited, ...] = ()
-        candidates = self.candidates()
-        older = candidates[candidates.index(commit) :] if commit in candidates and self.in_order else [commit]
-        for candidate in candidates:
-            if candidate in older:
-                continue
+        for candidate in self.newer(commit):
             found = self.awaited(candidate, lambda _: "")
             if all(each.unsure for each in found):
                 return None
             first = first or found
-        return first if commit in candidates else None
+        return first if commit in self.candidates() else None
 
     def objection(self, commit: str) -> tuple[Awaited, ...]:
         """Return why a commit shouldn't be promoted by hand, however long it has soaked."""
