@@ -55,6 +55,7 @@ def test_those_of_another_installation_are_not_looked_for_here() -> None:
 @pytest.mark.parametrize(
     ("targets", "said"),
     [
+        (("name: b", following("prod", "zzz")), "zzz is not configured; known: b, prod. One of another installation needs `cluster`"),
         (("name: shop-staging", following("prod", "shop-stagin")), "shop-stagin is not configured; did you mean `shop-staging`?"),
         (("name: staging", following("prod", "'other-*'")), "other-* matches no other target"),
         ((following("prod", "prod"),), "targets wait for each other in a circle: prod → prod"),
