@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from handler.model.errors import GitUnavailable, RefNotFound
+from handler.model.errors import GitUnavailable, RefNotFound, SourceRefused
 from handler.model.singleflight import SingleFlight
 from handler.source.git_objects import COMMIT, Objects
 from handler.source.head_cache import MISTAKEN
@@ -21,7 +21,7 @@ from handler.source.head_cache import MISTAKEN
 T = TypeVar("T")
 
 _KEPT = 1000  # answers
-_ABSENT = 30.0
+_REFUSED = 30.0
 
 
 def leads_to(objects: Objects, head: str, commit: str) -> bool:
@@ -48,15 +48,16 @@ def parents(content: bytes) -> Iterator[str]:
 
 
 class KnownAncestry:
-    """Answers of `ask` (head, commit), which raises AnnealError; the last ones are kept, a commit that isn't there for `_ABSENT` seconds.
+    """Answers of `ask` (head, commit), which raises AnnealError; the last ones are kept.
 
-    Safe to share between threads: those that ask the same at once share one question.
+    That a commit isn't there, or that more lies between than is allowed, is kept for `_REFUSED` seconds. Safe to share between threads: those
+    that ask the same at once share one question.
     """
 
     def __init__(self, ask: Callable[[str, str], bool], clock: Callable[[], float] = time.monotonic) -> None:
         self._ask, self._clock = ask, clock
         self._known: dict[tuple[str, str], bool] = {}
-        self._absent: dict[tuple[str, str], tuple[float, RefNotFound]] = {}
+        self._refused: dict[tuple[str, str], tuple[float, RefNotFound | SourceRefused]] = {}
         self._flights: SingleFlight[tuple[str, str], bool] = SingleFlight()
         self._lock = threading.Lock()
 
@@ -74,13 +75,13 @@ class KnownAncestry:
 
     def _asked(self, key: tuple[str, str]) -> bool:
         with self._lock:
-            since, error = self._absent.get(key, (-math.inf, None))
-        if error and self._clock() - since <= _ABSENT:
-            raise RefNotFound(*error.problems)
+            since, error = self._refused.get(key, (-math.inf, None))
+        if error and self._clock() - since <= _REFUSED:
+            raise type(error)(*error.problems)
         try:
             return self._ask(*key)
-        except RefNotFound as absent:
-            self._keep(self._absent, key, (self._clock(), absent))
+        except (RefNotFound, SourceRefused) as refused:
+            self._keep(self._refused, key, (self._clock(), refused))
             raise
 
     def _keep(self, kept: dict[tuple[str, str], T], key: tuple[str, str], found: T) -> None:

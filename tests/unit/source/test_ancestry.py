@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from handler.model.errors import GitUnavailable, RefNotFound
+from handler.model.errors import GitUnavailable, RefNotFound, SourceRefused
 from handler.source.ancestry import KnownAncestry, leads_to, parents
 from handler.source.git_objects import BLOB, COMMIT
 from tests.unit.waiting import PATIENCE, joined
@@ -51,17 +51,18 @@ def test_an_answer_is_kept_and_an_error_is_not() -> None:
     assert asked == [(A, B), (A, B), (A, C)]
 
 
-def test_a_commit_that_is_not_there_is_asked_for_again_after_a_while() -> None:
+@pytest.mark.parametrize("error", [RefNotFound, SourceRefused])
+def test_what_the_host_has_not_or_may_not_send_is_asked_for_again_after_a_while(error: type[RefNotFound | SourceRefused]) -> None:
     asked, now = list[str](), [0.0]
 
     def ask(_: str, of: str) -> bool:
         asked.append(of)
-        raise RefNotFound.of(of, "isn't there")
+        raise error.of(of, "isn't there")
 
     known = KnownAncestry(ask, lambda: now[0])
     for moment, of, count in ((0.0, B, 1), (30.0, B, 1), (30.0, C, 2), (30.1, B, 3), (60.0, B, 3)):
         now[0] = moment
-        with pytest.raises(RefNotFound, match="isn't there"):
+        with pytest.raises(error, match="isn't there"):
             known.get(A, of)
         assert len(asked) == count, moment
 
