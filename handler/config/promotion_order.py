@@ -64,7 +64,8 @@ def _faults(settings: Settings, target: Target) -> Iterator[Fault]:
                 yield Fault("from", f"{name} matches no other target", nearest(name, names), (name,))
         elif name not in names:
             guess = nearest(name, names)
-            fix = f"{guess}{'' if guess.endswith('?') else '.'} One of another installation needs `cluster`, `stateNamespace` or `installation` beside it"
+            elsewhere = "One of another installation needs `cluster`, `stateNamespace` or `installation` beside it"
+            fix = f"{guess}{'' if guess.endswith('?') else '.'} {elsewhere}"
             yield Fault("from", f"{name} is not configured", fix, (name,))
     for other in filter(None, map(settings.target, promoters(settings, target))):
         if other.name != target.name and not other.repository.is_same(target.repository):
