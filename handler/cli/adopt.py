@@ -38,6 +38,8 @@ def adopt(session: Session, target: str | None, owners: tuple[str, ...], yes: bo
     chosen, yes = session.target(target), yes or bool(approve)  # an id is named only by who has seen what it allows
     if chosen.adopt == "never":
         raise click.UsageError(f"target {chosen.name} has `adopt: never`, and so nothing is taken over; remove that line first")
+    if approve and not named:
+        raise click.UsageError("--approve allows what one takeover holds: pass the --from that it was held with, too")
     if named and not (yes or dry_run or session.output.interactive):
         raise click.UsageError(
             f"there is no terminal to ask on, so it needs -y: {session.output.complete(taking_over(chosen.name, named))} -y"

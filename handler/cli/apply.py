@@ -70,14 +70,20 @@ def prune(session: Session, target: str | None, yes: bool, approve: str, dry_run
     chosen, session.again = session.target(target), again()
     pruning = replace(chosen, prune=replace(chosen.prune, enabled=True))
     job = Job(chosen.name, "oneoff", force=True, dry_run=dry_run, approve=approve, actor=local_user())
-    approves = approving(session, prunes=True) or _allows(session, chosen)
+    approves = approving(session, prunes=True) or _allows(session, chosen, held=not dry_run)
     if dry_run:
         return show(session, run_as(session, pruning, job, f"planning {chosen.name}"), approves)
     return follow(session, lambda: run_as(session, pruning, job, f"pruning {chosen.name}"), yes=yes or bool(approve), approves=approves)
 
 
-def _allows(session: Session, target: Target) -> Callable[[str], str] | None:
-    """Return what makes the command that allows what `anneal prune` would delete; None: `anneal approve` does."""
+def _allows(session: Session, target: Target, *, held: bool) -> Callable[[str], str] | None:
+    """Return what makes the commands that allow what `anneal prune` would delete; None: `anneal approve` does. `held`: a run has held it."""
     if target.prune.enabled:
         return None
-    return lambda held: session.output.complete(missing_settings.approving(target.name, held, prune=True))
+    first = () if held else (f"anneal prune {target.name}",)
+
+    def allows(name: str) -> str:
+        both = (*first, missing_settings.approving(target.name, name, prune=True))
+        return ", then ".join(map(session.output.complete, both))
+
+    return allows

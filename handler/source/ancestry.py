@@ -50,8 +50,8 @@ def parents(content: bytes) -> Iterator[str]:
 class KnownAncestry:
     """Answers of `ask` (head, commit), which raises AnnealError; the last ones are kept.
 
-    That a commit isn't there, or that more lies between than is allowed, is kept for `_REFUSED` seconds. Safe to share between threads: those
-    that ask the same at once share one question.
+    That a commit isn't there, or that more lies between than is allowed, is kept for `_REFUSED` seconds. Safe to share between threads:
+    those that ask the same at once share one question.
     """
 
     def __init__(self, ask: Callable[[str, str], bool], clock: Callable[[], float] = time.monotonic) -> None:

@@ -267,9 +267,11 @@ def test_a_prune_that_is_held_is_allowed_by_the_command_that_status_names_too(sh
     shop.cli("apply", "shop")
     shop.declare("one", "two")
     shop.push("Without three")
+    planned = shop.cli("prune", "shop", "--dry-run").stdout
     held = shop.cli("prune", "shop", "-y", code=3).stdout
     (command,) = (line.partition(": ")[2] for line in held.splitlines() if line.startswith("allow exactly that: "))
     assert command.startswith("anneal prune shop --approve ")
+    assert f"allow exactly that: anneal prune shop, then {command}" in planned, "a dry run holds nothing"
     assert command in shop.cli("status", "shop").stdout
     assert command in shop.cli("approve", "shop", "-y", code=1).stderr
     assert kubectl.has("configmap", "three", shop.namespace)

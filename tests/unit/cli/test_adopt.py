@@ -38,3 +38,10 @@ def test_owners_are_tools_and_ids_and_a_mistyped_one_is_guessed(owners: list[str
     result = CliRunner().invoke(anneal, ["-c", str(config), "adopt", "shop", *(word for each in owners for word in ("--from", each))])
     assert result.exit_code == USAGE
     assert said.format(config=config) in result.stderr, result.output
+
+
+def test_what_is_held_is_allowed_with_the_owners_that_it_was_held_with(tmp_path: Path) -> None:
+    config = tmp_path / "anneal.yaml"
+    config.write_text(CONFIG)
+    result = CliRunner().invoke(anneal, ["-c", str(config), "adopt", "shop", "--approve", "58eb1fd1ec42"])
+    assert (result.exit_code, "pass the --from that it was held with, too" in result.stderr) == (USAGE, True), result.output
