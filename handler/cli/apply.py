@@ -77,7 +77,7 @@ def prune(session: Session, target: str | None, yes: bool, approve: str, dry_run
 
 
 def _allows(session: Session, target: Target, *, held: bool) -> Callable[[str], str] | None:
-    """Return what makes the commands that allow what `anneal prune` would delete; None: `anneal approve` does. `held`: a run has held it."""
+    """Return what makes the commands that allow what `anneal prune` would delete; None: `anneal approve` does. `held`: a run holds it."""
     if target.prune.enabled:
         return None
     first = () if held else (f"anneal prune {target.name}",)

@@ -34,7 +34,7 @@ def ask(run: RunContext) -> None:
     held, approval = run.state.held, run.state.approval
     if run.job.approve and run.job.approve not in (held and held.id, approval and approval.id):
         seen = f"held now: {held.id}" if held else "nothing is held"
-        fix = f"anneal status {run.job.target}"
+        fix = f"anneal status {run.job.target}" if held or run.deps.once == AS_CONFIGURED else f"to hold it anew: {_command(run)}"
         raise RequestRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=fix)
     if held and held.id == run.job.approve and not _may_go_on(run.deps.target, held.once):
         seen = f"{held.id} is of a command that does what the settings don't say, so another can't go on with it"
@@ -56,15 +56,21 @@ def _may_go_on(target: Target, once: RunOnce) -> bool:
     return set(once.adopt) <= set(target.adopts) and once.prune <= target.prune.enabled
 
 
+def _command(run: RunContext) -> str:
+    """Return the command of a run that does what the settings don't say."""
+    name, once = run.job.target, run.deps.once
+    return taking_over(name, once.adopt) if once.adopt else f"anneal prune {name}"
+
+
 def busy(run: RunContext, error: Busy) -> Busy:
     """Return the error of a run that finds the Lease held; its holder does only what it reads in the record, by the target's settings."""
-    name, commit, once = run.job.target, run.revision.commit or run.job.commit, run.deps.once
+    name, commit = run.job.target, run.revision.commit or run.job.commit
     if run.job.promote:
         left, fix = "nothing was promoted", f"anneal promote {name}"
         if commit:
             fix = f"{fix} --commit {commit}; at once, pinned to it: anneal apply {name} --commit {commit} --force"
-    elif once != AS_CONFIGURED:
-        left, fix = "this isn't left for it", taking_over(name, once.adopt) if once.adopt else f"anneal prune {name}"
+    elif run.deps.once != AS_CONFIGURED:
+        left, fix = "this isn't left for it", _command(run)
     else:
         return error
     said = [f"{each.message.partition(';')[0]}; {left}" for each in error.problems]

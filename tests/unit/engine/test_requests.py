@@ -12,6 +12,7 @@ import pytest
 from handler.app.build import Handler
 from handler.config.settings import HoldAbove, Prune
 from handler.engine import requests
+from handler.engine.reconcile import reconcile
 from handler.model.errors import Busy
 from handler.model.event import Job
 from handler.model.result import Outcome
@@ -142,6 +143,13 @@ def test_what_only_another_command_does_isnt_approved_by_name(server: ApiServer,
     refused = asked(handler, approve="h1")
     assert (refused.outcome, refused.problems[0].fix) == (Outcome.REFUSED, command)
     assert (state_of(handler).approval, state_of(handler).held) == (None, held)
+
+
+@pytest.mark.parametrize(("once", "fix"), [(RunOnce(prune=True), "to hold it anew: anneal prune shop"), (RunOnce(), "anneal status shop")])
+def test_what_is_held_no_more_is_held_anew_by_the_command_that_held_it(handler: Handler, once: RunOnce, fix: str) -> None:
+    made = replace(handler.dependencies("shop"), once=once)
+    refused = reconcile(made, Job("shop", "oneoff", approve="h1", actor="ann"))
+    assert (refused.outcome, refused.problems[0].fix) == (Outcome.REFUSED, fix)
 
 
 def test_a_run_that_is_cut_short_leaves_no_entry_for_it_will_be_repeated(handler: Handler, host: GitHost) -> None:
