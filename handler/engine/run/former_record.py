@@ -11,7 +11,7 @@ old name may go on: what that knows by then is read again under its Lease. A rec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -128,11 +128,20 @@ def ignored(places: RecordPlaces | None, known: State) -> str:
     """Say why a line takes nothing over: the target has deployed by its own record, or that is another's; empty: none is ignored."""
     if places is None or known.former:
         return ""
-    name = known.target
-    former = None if known.fresh else read_former(places, known.repository, known.cluster_uid)
-    if former is None or former.unused or not former.is_ours(known.repository, known.cluster_uid):
-        return next(_anothers(places, name), "")
-    old = former.place
+    read = [_read(places, place) for place in places.configured]
+    ours = (each for each in read if not each.unused and each.is_ours(known.repository, known.cluster_uid))
+    former = None if known.fresh else next(ours, None)
+    return _outlived(places, former.place, known.target) if former else next(_anothers(read, known.target), "")
+
+
+def _read(places: RecordPlaces, place: RecordName) -> FormerRecord:
+    former = places.at(place)
+    former.stored = former.store.read()
+    return former
+
+
+def _outlived(places: RecordPlaces, old: RecordName, name: str) -> str:
+    """Say of a line that it comes too late."""
     there = f" --state-namespace {old.namespace}" if old.namespace != places.namespace else ""
     line = f"`renamedFrom: {old.name}`" if old.name != name else f"`stateNamespaceFrom: {old.namespace}`"
     seen = f"{line} has no effect: this target has deployed under its own record, and what {old} has isn't taken over"
@@ -140,12 +149,11 @@ def ignored(places: RecordPlaces | None, known: State) -> str:
     return f"{seen}; {remove}`anneal retire {old.name} --keep{there}` lets go of that, and `anneal apply {name}` takes what git declares"
 
 
-def _anothers(places: RecordPlaces, name: str) -> Iterator[str]:
+def _anothers(read: Iterable[FormerRecord], name: str) -> Iterator[str]:
     """Say of `renamedFrom` that the record which it names is another installation's."""
-    for place in places.configured:
-        former = places.at(place)
-        state = former.store.read().state if place.name != name else None
-        if state is not None and not former.store.writes(state):
+    for each in read:
+        state, place = each.stored.state, each.place
+        if place.name != name and state is not None and not each.store.writes(state):
             seen = f"`renamedFrom: {place.name}` has no effect: {place} is of installation {state.installation}"
             yield f"{seen}, and isn't taken over; remove the line"
 
@@ -202,8 +210,7 @@ def _refuse_unfinished(places: RecordPlaces, former: FormerRecord, old: State, n
     """Refuse a record that takes another one over: what carries the marks of that would be lost sight of."""
     if old.former is None:
         return
-    before = places.at(old.former)
-    before.stored = before.store.read()
+    before = _read(places, old.former)
     if before.is_claimed_by(old.target, former.place.namespace):
         seen = f"can't take over {former.place}, which hasn't ended its own takeover of {old.former}"
         fix = f"{_as_before(former, name)}, let `anneal apply {old.target}` end that, and change it then"
