@@ -52,18 +52,19 @@ class TargetRecords:
         """
         if self._target.repository.is_directory:
             return ()
-        name, ours = self._target.name, f"{INSTALLATION}={self._ways.settings.installation}"
-        homes = self._homes(state.cluster_uid)
-        moved = (each for each in self._parents(f"{TARGET}={name},{ours}") if each.namespace != self.namespace)
-        renamed = (each for each in self._parents(f"{RENAMED_FROM}={name},{ours}") if self._ways.settings.target(each.target) is None)
-        return [RecordName(each.target, each.namespace) for each in (*moved, *renamed) if each.home in homes]
+        name, homes, settings = self._target.name, self._homes(state.cluster_uid), self._ways.settings
+        found = (each for each in self._beside() if each.target == name or settings.target(each.target) is None)
+        return [RecordName(each.target, each.namespace) for each in found if each.home in homes]
 
     def takers(self) -> Iterator[RecordName]:
         """Yield the records that may take this target's own over: of another name, or in another namespace. Raises AnnealError."""
+        yield from (RecordName(each.target, each.namespace) for each in self._beside())
+
+    def _beside(self) -> Iterator[_Parent]:
+        """Yield this installation's records of the target's name in other namespaces, then those that say they were called so."""
         name, ours = self._target.name, f"{INSTALLATION}={self._ways.settings.installation}"
-        for each in (*self._parents(f"{RENAMED_FROM}={name},{ours}"), *self._parents(f"{TARGET}={name},{ours}")):
-            if (each.target, each.namespace) != (name, self.namespace):
-                yield RecordName(each.target, each.namespace)
+        yield from (each for each in self._parents(f"{TARGET}={name},{ours}") if each.namespace != self.namespace)
+        yield from self._parents(f"{RENAMED_FROM}={name},{ours}")
 
     def parent(self, applyset: str) -> FoundRecord | None:
         """Return the record that is the parent of an ApplySet; None: none is seen. Raises AnnealError."""
