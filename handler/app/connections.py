@@ -24,13 +24,13 @@ from handler.config.secrets import Reading
 from handler.config.settings import Cluster, Settings, Target
 from handler.engine.planner.desired import Ancestry, CommitSource
 from handler.model.errors import ConfigInvalid
+from handler.model.names import state_name
 from handler.model.optional_imports import needed_by
 from handler.model.plan import Plan
 from handler.model.refs import Head
 from handler.model.run_event import Announce, unheard
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
-from handler.state.configmap import state_name
 from handler.state.heartbeat import Heartbeat, Pulse
 from handler.state.lease import LeaseLock
 from handler.state.store import StateStore

@@ -27,9 +27,9 @@ from handler.app.target_row import TROUBLE, NewestCommit, TargetRow
 from handler.app.tick_survey import SurveyThreads
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
+from handler.model.names import state_name
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
-from handler.state.configmap import state_name
 from handler.state.heartbeat import Pulse
 from handler.state.lease import Peek
 from handler.state.record import State

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from handler import __version__
 from handler.config.settings import Settings
+from handler.model.names import state_name
 from handler.state.cluster_port import Body, Kind, StateObjects
-from handler.state.configmap import INSTALLATION, SUMMARY, foreign, read_summary, state_name
+from handler.state.configmap import INSTALLATION, SUMMARY, foreign, read_summary
 from handler.state.heartbeat import Beat, known
 from handler.state.record import TargetHealth
 from handler.state.summary import Summary

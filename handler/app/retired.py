@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from handler.app.record_summaries import Metadata, summary_of
 from handler.config.settings import Cluster, Settings
-from handler.state.configmap import TARGET, state_name
+from handler.model.names import state_name
+from handler.state.configmap import TARGET
 from handler.state.heartbeat import UNREAD, Pulse
 from handler.state.record import FORMAT
 from handler.state.summary import Summary, home_of

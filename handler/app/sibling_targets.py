@@ -21,9 +21,9 @@ from handler.engine.planner.desired import Preparer
 from handler.engine.planner.siblings import Sibling, SiblingRecord
 from handler.engine.run.former_record import former_marks, joined
 from handler.model.errors import AnnealError
+from handler.model.names import state_name
 from handler.plan.handover import FoundRecord
 from handler.plan.inventory import TargetMarks
-from handler.state.configmap import state_name
 
 
 class OneRepository:

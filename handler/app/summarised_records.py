@@ -20,7 +20,7 @@ from handler.engine import summary_shortcuts
 from handler.engine.run.other_records import OtherRecord
 from handler.engine.run.promotion_claims import Awaited, Claims
 from handler.model.errors import AnnealError, ClusterUnavailable, StateInvalid
-from handler.state.configmap import state_name
+from handler.model.names import state_name
 from handler.state.heartbeat import UNREAD, Heartbeat, Pulse
 from handler.state.record import Attempt, State, TargetHealth
 from handler.state.record_format import stamp

@@ -21,11 +21,10 @@ from handler.engine.run.promotion_claims import Awaited
 from handler.engine.run.readiness import allowing
 from handler.model.errors import StateInvalid
 from handler.model.event import Job
-from handler.model.names import target_of
+from handler.model.names import state_name, target_of
 from handler.model.result import Outcome, Result
 from handler.model.to_json import masked, plain
 from handler.state import run_history
-from handler.state.configmap import state_name
 from handler.state.dependency_wait import DependencyWait
 from handler.state.heartbeat import UNREAD, Heartbeat, Pulse
 from handler.state.record import HeldPlan, Progress, Refusal, Run, State, WaitingFor

@@ -24,8 +24,8 @@ from handler.engine.run.promotion_claims import soonest
 from handler.engine.run.readiness import is_certainly_unready
 from handler.model.errors import AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.event import Job
+from handler.model.names import state_name
 from handler.model.result import Outcome, Result, TargetStanding
-from handler.state.configmap import state_name
 from handler.state.record_format import seconds_of
 from handler.state.summary import Summary, home_of
 

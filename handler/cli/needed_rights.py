@@ -17,10 +17,9 @@ from handler.config.settings import Settings, Target
 from handler.health.kinds.pods import WITH_PODS
 from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.inspect.inventory_tree import CRON_JOB, owned_below
-from handler.model.names import GroupKind, Resource, identity_of
+from handler.model.names import GroupKind, Resource, identity_of, state_name
 from handler.model.pod_secrets import mounted_secrets
 from handler.plan.admission import CRD, NAMESPACE
-from handler.state.configmap import state_name
 from handler.state.heartbeat import heartbeat_name
 
 RBAC = "rbac.authorization.k8s.io"

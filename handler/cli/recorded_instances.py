@@ -21,8 +21,8 @@ from handler.config.load import ConfigNotFound
 from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, Problem
-from handler.model.names import STATE_NAMESPACE
-from handler.state.configmap import INSTALLATION, SUMMARY, TARGET, foreign, read_summary, state_name
+from handler.model.names import STATE_NAMESPACE, state_name
+from handler.state.configmap import INSTALLATION, SUMMARY, TARGET, foreign, read_summary
 from handler.state.summary import home_of
 
 _NAMESPACES = (NAMESPACE, STATE_NAMESPACE)  # where these commands keep records if nothing else is said

@@ -26,11 +26,10 @@ from handler.engine.planner.members import Members, may_be_gone, served
 from handler.engine.planner.planner import Planned, Planner, PlanRequest
 from handler.engine.run.errors import RequestRefused
 from handler.model.errors import AccessDenied, TargetMoved
-from handler.model.names import Identity, Resource, identity_of, kubectl
+from handler.model.names import Identity, Resource, identity_of, kubectl, state_name
 from handler.model.plan import Action, Change
 from handler.plan.inventory import is_member
 from handler.plan.letting_go import let_go, patch
-from handler.state.configmap import state_name
 from handler.state.former import RecordName
 from handler.state.lease import HeldLease, LeaseLock
 from handler.state.record import State

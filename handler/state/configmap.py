@@ -15,9 +15,8 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
-from handler.model import names
 from handler.model.errors import Problem, StateInvalid
-from handler.model.names import GroupKind, Identity, applyset_id, kubectl
+from handler.model.names import GroupKind, Identity, applyset_id, kubectl, state_name
 from handler.model.to_json import camel
 from handler.state import gzip_chunks
 from handler.state.cluster_port import Body
@@ -58,7 +57,6 @@ _ELSEWHERE = (*_PLAIN, *_GROUPED["target"], *_GROUPED["applied"], *_IN_ANNOTATIO
 _SINGLE = tuple(item.name for item in fields(State) if item.name not in _ELSEWHERE)
 _KEYS = (*_GROUPED, *(camel(name) for name in _SINGLE))
 _REMEMBERED = DecodeCache()
-state_name = names.state_name
 
 
 def encode(state: State, namespace: str, tooling: str) -> Body:

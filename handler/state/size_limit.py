@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from handler.model.errors import StateInvalid
+from handler.model.names import state_name
 from handler.state.cluster_port import Body
-from handler.state.configmap import decode, encode, state_name
+from handler.state.configmap import decode, encode
 from handler.state.record import Progress, State
 
 LIMIT = 700_000  # most bytes of data and binaryData (as base64); the API server's own limit is 1 MiB

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.errors import Busy, LeaseLost, Moved, Problem, StateInvalid, TargetMoved
+from handler.model.names import state_name
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
-from handler.state.configmap import SUMMARY, decode, state_name, summary_of
+from handler.state.configmap import SUMMARY, decode, summary_of
 from handler.state.record import State
 from handler.state.size_limit import fitted
 

@@ -19,8 +19,7 @@ from handler.app.build import Handler
 from handler.app.record_summaries import listed, of_target
 from handler.cluster.write import Writer
 from handler.config.secrets import Secrets
-from handler.model.names import IDENTITY, PART_OF, Identity, Resource, applyset_id
-from handler.state.configmap import state_name
+from handler.model.names import IDENTITY, PART_OF, Identity, Resource, applyset_id, state_name
 from infra.bench import many_rows
 from infra.bench.bed import Bed
 from infra.bench.door_rows import Server

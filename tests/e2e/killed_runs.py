@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 
 from handler.model.event import Job
-from handler.state.configmap import state_name
+from handler.model.names import state_name
 from tests.e2e.api_proxy import Chosen, Wired, is_write
 from tests.e2e.documents import Document
 from tests.e2e.one_target import DONE, STATES, Shop, told

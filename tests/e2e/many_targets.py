@@ -14,9 +14,8 @@ from typing import Any
 from handler.app.build import Handler, Options
 from handler.config.load import load
 from handler.config.secrets import resolve_all
-from handler.model.names import IDENTITY, PART_OF, applyset_id
+from handler.model.names import IDENTITY, PART_OF, applyset_id, state_name
 from handler.render.sandbox import Sandbox
-from handler.state.configmap import state_name
 from handler.state.record import State
 from infra.githost import Host
 from infra.gitwork import run_git

@@ -18,10 +18,9 @@ from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings, Target
 from handler.model.errors import Problem
 from handler.model.event import Job
-from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
+from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of, state_name
 from handler.model.result import Outcome, Result
 from handler.render.sandbox import Sandbox
-from handler.state.configmap import state_name
 from handler.state.record import State, TargetHealth
 from infra.githost import Work
 from tests.e2e.documents import Document

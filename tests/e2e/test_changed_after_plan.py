@@ -14,9 +14,9 @@ import pytest
 from handler.config.settings import Prune
 from handler.engine.apply import wait_deleted
 from handler.model.event import Delivery
+from handler.model.names import state_name
 from handler.model.plan import Action
 from handler.model.result import Outcome
-from handler.state.configmap import state_name
 from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer
 from tests.e2e.killed_runs import Wire
 from tests.e2e.meeting_writes import run_meeting, write_of

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from handler.config.settings import Wait
+from handler.model.names import state_name
 from handler.model.result import Outcome
 from handler.model.rollout import ARGO_HOOK
-from handler.state.configmap import state_name
 from handler.state.record import Ran
 from infra.controlplane.pod_failures import FATE
 from tests.e2e.api_proxy import Wired

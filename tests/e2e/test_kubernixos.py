@@ -18,8 +18,7 @@ import pytest
 
 from handler.cli.group import USAGE
 from handler.cli.kubernixos_flags import NAME, NAMESPACE
-from handler.model.names import KUBERNIXOS, PART_OF
-from handler.state.configmap import state_name
+from handler.model.names import KUBERNIXOS, PART_OF, state_name
 from infra.controlplane import controlplane as controlplanes
 from infra.renderers import nix
 from tests.e2e.documents import Document, config_map, deployment, namespace, service

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from handler.app.build import Handler as Worker
+from handler.model.names import state_name
 from handler.model.result import Outcome
-from handler.state.configmap import state_name
 from handler.state.lease import HeldLease
 from handler.state.lease_record import REQUESTED
 from handler.state.record_format import stamp

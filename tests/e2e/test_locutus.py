@@ -23,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from handler.cli.group import USAGE
 from handler.cli.locutus_flags import NAME, NAMESPACE
 from handler.model.errors import Stopping
-from handler.state.configmap import state_name
+from handler.model.names import state_name
 from tests.e2e.heartbeats import looked_after
 from tests.e2e.serve_process import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl

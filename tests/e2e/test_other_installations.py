@@ -14,8 +14,8 @@ from handler.app.build import Handler
 from handler.cli.group import anneal
 from handler.model.errors import TargetMoved
 from handler.model.event import Job
+from handler.model.names import state_name
 from handler.model.result import Outcome, Result
-from handler.state.configmap import state_name
 from tests.e2e.documents import config_map, service
 from tests.e2e.one_target import STATES, Shop, told
 from tests.kubectl import Kubectl

@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from handler.config.settings import Prune
-from handler.model.names import PART_OF, identity_of
+from handler.model.names import PART_OF, identity_of, state_name
 from handler.model.result import Outcome
-from handler.state.configmap import state_name
 from tests.e2e.api_proxy import is_object_write
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, definition, deployment, namespace, offer

@@ -8,9 +8,8 @@ from typing import Any
 
 from handler.config.settings import Wait
 from handler.model.errors import TargetMoved
-from handler.model.names import IDENTITY, PART_OF, applyset_id
+from handler.model.names import IDENTITY, PART_OF, applyset_id, state_name
 from handler.model.result import Outcome, Result
-from handler.state.configmap import state_name
 from handler.state.record import State
 from tests.e2e.api_proxy import is_write
 from tests.e2e.documents import Document, claim, config_map, deployment, namespace, service

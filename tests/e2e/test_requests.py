@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from handler.engine.run import transitions
-from handler.model.names import run_id
+from handler.model.names import run_id, state_name
 from handler.model.result import Outcome
-from handler.state.configmap import state_name
 from handler.state.record import Attempt
 from tests.e2e.api_proxy import is_object_write
 from tests.e2e.documents import Document, config_map

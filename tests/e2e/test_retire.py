@@ -12,9 +12,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from handler.cli.group import anneal
-from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF
+from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, state_name
 from handler.model.result import Outcome
-from handler.state.configmap import state_name
 from tests.e2e.documents import Document, claim, config_map, deployment, namespace, service
 from tests.e2e.one_target import STATES, Shop, told
 from tests.e2e.two_targets import Pair

@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator
 
 from handler import __version__
 from handler.model.event import Delivery
+from handler.model.names import state_name
 from handler.model.result import Outcome
-from handler.state.configmap import state_name
 from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import config_map
 from tests.e2e.killed_runs import outlive

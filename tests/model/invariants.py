@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler import __version__
-from handler.model.names import IDENTITY, PART_OF, Identity, identity_of
+from handler.model.names import IDENTITY, PART_OF, Identity, identity_of, state_name
 from handler.model.tree import ReadSet
 from handler.plan.inventory import is_member
-from handler.state.configmap import KINDS, NAMESPACES, decode, state_name
+from handler.state.configmap import KINDS, NAMESPACES, decode
 from handler.state.record import Pin, State
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.store import Body, Write

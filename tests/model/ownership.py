@@ -15,9 +15,9 @@ from handler.app.retiring import places_of, retire_of
 from handler.engine.retire import Retire
 from handler.model.errors import AnnealError
 from handler.model.event import Job
-from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
+from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id, state_name
 from handler.plan.inventory import Membership, TargetMarks, is_member
-from handler.state.configmap import decode, state_name
+from handler.state.configmap import decode
 from handler.state.record import State
 from tests.fakes.apiserver.store import Body, Write
 from tests.model.conductor import MOST, Conductor

@@ -15,9 +15,8 @@ from typing import Any
 
 from handler.config.git_settings import Repository
 from handler.config.settings import HoldAbove, Prune, RecreateSettings, Settings, Target
-from handler.model.names import Identity, applyset_id, identity_of
+from handler.model.names import Identity, applyset_id, identity_of, state_name
 from handler.plan.inventory import Membership, TargetMarks
-from handler.state.configmap import state_name
 
 STATES = "anneal-system"
 REPOSITORY = Repository("https://git.example.com/acme/shop.git")

@@ -34,10 +34,10 @@ from handler.engine.health.target_health import judged, patience_of
 from handler.engine.planner.members import Members
 from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
-from handler.model.names import PART_OF, GroupKind, Identity, Resource
+from handler.model.names import PART_OF, GroupKind, Identity, Resource, state_name
 from handler.model.run_event import Announce, HealthChanged, HealthFound, unheard
 from handler.plan.inventory import Membership, TargetMarks
-from handler.state.configmap import INSTALLATION, SUMMARY, read_summary, state_name
+from handler.state.configmap import INSTALLATION, SUMMARY, read_summary
 from handler.state.heartbeat import INTERVALS
 from handler.state.record import TargetHealth
 from handler.state.record_format import stamp

@@ -14,8 +14,7 @@ import pytest
 
 from handler.config.load import load
 from handler.config.settings_digest import settings_digest
-from handler.model.names import IDENTITY, PART_OF, applyset_id
-from handler.state.configmap import state_name
+from handler.model.names import IDENTITY, PART_OF, applyset_id, state_name
 from tests.e2e.api_proxy import Wired
 from tests.e2e.cli.conftest import Shop, document
 from tests.e2e.documents import Document, config_map

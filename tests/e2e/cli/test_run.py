@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from handler.model.errors import Stopping
-from handler.state.configmap import state_name
+from handler.model.names import state_name
 from tests.e2e.cli.conftest import Shop
 from tests.e2e.heartbeats import looked_after
 from tests.e2e.serve_process import PATIENCE, ROOT, until

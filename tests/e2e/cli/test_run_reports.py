@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from handler.state.configmap import state_name
+from handler.model.names import state_name
 from handler.state.lease_record import REQUESTED
 from tests.e2e.api_proxy import Wired, is_object_write
 from tests.e2e.cli.conftest import Shop, document

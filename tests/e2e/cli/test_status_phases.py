@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from handler.state.configmap import SUMMARY, state_name
+from handler.model.names import state_name
+from handler.state.configmap import SUMMARY
 from tests.e2e.cli.conftest import Shop, document
 from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl

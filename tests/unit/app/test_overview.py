@@ -17,9 +17,10 @@ from handler.app.target_row import Level, TargetRow
 from handler.config.git_settings import Repository, SecretRef, directory_url
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, GitUnavailable
+from handler.model.names import state_name
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo
-from handler.state.configmap import SUMMARY, state_name
+from handler.state.configmap import SUMMARY
 from handler.state.heartbeat import Heartbeat, Pulse, Signs
 from handler.state.lease import LeaseLock
 from handler.state.record import RunStatus, State, TargetHealth

@@ -13,7 +13,8 @@ from handler.app.retired import ClusterRecords, RetiredTarget, retired
 from handler.config.git_settings import Repository, directory_url
 from handler.config.secret_ref import SecretRef
 from handler.config.settings import Cluster, Settings, Target
-from handler.state.configmap import encode, state_name
+from handler.model.names import state_name
+from handler.state.configmap import encode
 from handler.state.former import RecordName
 from handler.state.heartbeat import Pulse, Server
 from handler.state.record import State

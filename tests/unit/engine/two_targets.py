@@ -10,10 +10,9 @@ from typing import Any
 from handler.app.build import Handler
 from handler.config.settings import Settings, Target
 from handler.model.event import Job
-from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
+from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id, state_name
 from handler.model.plan import Change
 from handler.model.result import Outcome, Result
-from handler.state.configmap import state_name
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.apiserver.connection import Call, Reply
 from tests.fakes.engine import SHOP, cluster, engine

@@ -13,10 +13,9 @@ from handler.config.settings import ApplySetId
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import GitUnavailable, Moved
 from handler.model.event import Job
-from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id
+from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id, state_name
 from handler.model.plan import Action
 from handler.model.result import Outcome
-from handler.state.configmap import state_name
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.apiserver.connection import Call, Reply
 from tests.fakes.apiserver.server import KUBE_SYSTEM, Asked
