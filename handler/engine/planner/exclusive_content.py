@@ -105,9 +105,8 @@ class ExclusiveContent:
         found: dict[str, str] = {}
         own = {**(members or {}), **self.needed}
         for identity, uids in {**self.marked, **own}.items():
-            why = (
-                "holds data" if identity.group_kind in DATA else "is the target's own" if identity in own else "is a member of an ApplySet"
-            )
+            whose = "is the target's own" if identity in own else "is a member of an ApplySet"
+            why = "holds data" if identity.group_kind in DATA else whose
             found |= dict.fromkeys(self.above(uids), f"{identity}, which {why},")
         return found
 

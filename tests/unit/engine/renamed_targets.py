@@ -141,6 +141,19 @@ class Renamed:
         path = f"/api/v1/namespaces/{which.namespace}/configmaps/{which.name}"
         self.server.must(Asked("PUT", path, {"fieldManager": "kubectl-edit"}, {**body, "metadata": metadata}, "", ""))
 
+    def touch_amid(self, name: str) -> list[Asked]:
+        """Let a person change an object right before the first write of it; return that write, once it has come."""
+        met: list[Asked] = []
+
+        def meet(call: Call, do: Callable[[], Reply]) -> Reply:
+            if writes(name)(call.asked) and not met:
+                met.append(call.asked)
+                self.touch(identity(name), by="hand")
+            return do()
+
+        self.meet = meet
+        return met
+
     def mark(self, document: dict[str, Any], name: str = OLD.name) -> None:
         """Make an object that carries a target's marks, as a run that is late does."""
         found = identity(document["metadata"]["name"], document["metadata"]["namespace"])

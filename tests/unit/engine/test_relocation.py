@@ -12,8 +12,6 @@ from handler.app.pause import pause_of, resume, suspend
 from handler.engine.run.errors import RequestRefused, TargetRenamed
 from handler.model.names import Identity
 from handler.model.result import Outcome
-from tests.fakes.apiserver import Call
-from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import cluster, state_of
 from tests.unit.engine.in_memory_cluster import refusing
@@ -122,15 +120,7 @@ def test_a_webhook_without_dry_runs_keeps_no_member_from_its_marks(renamed: Rena
 
 
 def test_a_member_that_moves_meanwhile_is_read_again(renamed: Renamed) -> None:
-    moved: list[Asked] = []
-
-    def meet(call: Call, do: Callable[[], Reply]) -> Reply:
-        if writes("kept")(call.asked) and not moved:
-            moved.append(call.asked)
-            renamed.touch(identity("kept"), by="hand")
-        return do()
-
-    renamed.meet = meet
+    moved = renamed.touch_amid("kept")
     renamed.applied()
     assert moved
     assert_taken_over(renamed, "one", "two", "kept")

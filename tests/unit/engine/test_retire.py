@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +16,6 @@ from handler.model.errors import AccessDenied, PlanRefused, TargetMoved
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
 from handler.model.result import Outcome
 from handler.state.former import RecordName
-from tests.fakes.apiserver import Call
-from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.in_memory_cluster import refusing
 from tests.unit.engine.renamed_targets import NEW, OLD, PROTECTED, Renamed, by_namespaces, identity, mapped, writes
@@ -103,15 +100,7 @@ def test_what_is_protected_after_it_was_shown_is_let_go(shop: Renamed) -> None:
 
 
 def test_what_moves_while_it_is_let_go_is_read_again(shop: Renamed) -> None:
-    moved: list[Asked] = []
-
-    def meet(call: Call, do: Callable[[], Reply]) -> Reply:
-        if writes("kept")(call.asked) and not moved:
-            moved.append(call.asked)
-            shop.touch(identity("kept"), by="hand")
-        return do()
-
-    shop.meet = meet
+    moved = shop.touch_amid("kept")
     assert carried_out(shop.retire()).ended
     assert moved
     metadata = (shop.body(identity("kept")) or {})["metadata"]
