@@ -211,6 +211,14 @@ def test_a_pause_of_another_installation_is_neither_ended_nor_replaced(renamed: 
     assert len(renamed.server.store.log) == since
 
 
+def test_a_pause_of_another_repositorys_record_is_not_ended_by_the_new_name(renamed: Renamed) -> None:
+    other = "https://git.example.com/acme/bank.git"
+    renamed.handler(OLD).store(OLD).update(lambda state: replace(state, repository=other, suspend=pause_of("ada", "", "")))
+    since = len(renamed.server.store.log)
+    assert resume(renamed.handler(), NEW) == "was not suspended"
+    assert len(renamed.server.store.log) == since
+
+
 def test_a_second_name_amid_a_takeover_is_refused_with_the_way_out(renamed: Renamed) -> None:
     renamed.dies_once(lambda: "shop" not in renamed.open_records())
     third = replace(NEW, name="market", renamed_from="store")
