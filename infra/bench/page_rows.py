@@ -132,7 +132,7 @@ def _parts(bed: Bed, settings: Settings) -> dict[str, float]:
     asked = Choice()
 
     def shown() -> str:
-        values = {"visitor": None, "csrf": "", "topic": "/", "streams": "0"}
+        values = {"visitor": None, "csrf": "", "topic": "/", "streams": "0", "troubled": (), "retired": ()}
         return render(
             "overview.html", **values, asked=asked, overview=overview(rows, asked), orders=(), link=lambda **other: link(asked, **other)
         )
