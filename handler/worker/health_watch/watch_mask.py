@@ -32,9 +32,9 @@ class WatchMask:
 
         def hide(text: str) -> str:
             if self._read != (commit, declared) and now >= self._due:
-                self._due = now + pause
                 self._hiding = self._made(declared)
                 self._read = (commit, declared) if self._hiding is not _subject else None
+                self._due = now if self._read else now + pause
             return self._hiding(text) if self._read == (commit, declared) else _subject(text)
 
         return hide
