@@ -87,11 +87,17 @@ def after_writing(
     """
     items = [*written]
     mine = [item for item in items if item.mode not in _APART and item.identity.group_kind not in _STANDS]
-    judged_ones = {item.identity: judge(item.manifest.body(), 0, now) for item in mine if item.identity.group_kind not in ALWAYS_HEALTHY}
+    fresh = (item for item in mine if item.identity.group_kind not in ALWAYS_HEALTHY)
+    judged_ones = {item.identity: judge(_new(item.manifest.body(), now), 0, now) for item in fresh}
     found = {identity: each if each.healthy else _UNSEEN for identity, each in judged_ones.items()}
     new = {item.identity for item in items}
     left = {identity: verdict for identity, verdict in planned.items() if identity not in new}
     return HealthLook({**left, **found, **{item.identity: each for item, each in waited if item.mode not in _APART}})
+
+
+def _new(manifest: dict[str, Any], now: float) -> dict[str, Any]:
+    """Return what is declared as if it were created `now`: its controller had no time to say something about it."""
+    return {**manifest, "metadata": {**manifest["metadata"], "creationTimestamp": stamp(now)}}
 
 
 @dataclass(slots=True)

@@ -70,6 +70,20 @@ def test_a_run_that_makes_again_what_was_missed_leaves_nothing_missing() -> None
     assert after_writing({namespace: GONE}, [item], {}, NOW).state() is HealthState.HEALTHY  # type: ignore[list-item] # all it asks for
 
 
+def test_what_a_run_has_just_written_and_not_looked_at_is_not_known_to_be_healthy_where_its_controller_may_say_otherwise() -> None:
+    release = Identity("helm.toolkit.fluxcd.io", "HelmRelease", "shop", "web")
+    body = {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "web", "namespace": "shop"}, "spec": {}}
+    config = Identity("", "ConfigMap", "shop", "web")
+    items = [
+        SimpleNamespace(identity=release, mode=Mode.APPLY, manifest=SimpleNamespace(body=lambda: body)),
+        SimpleNamespace(identity=config, mode=Mode.APPLY),
+    ]
+    look = after_writing({}, items, {}, NOW)  # type: ignore[arg-type] # all it asks for
+    assert (look.state(), look.worst()) == (HealthState.PROGRESSING, [release])
+    waited = after_writing({}, items, [(items[0], Health(Status.CURRENT))], NOW)  # type: ignore[arg-type,list-item] # all it asks for
+    assert waited.state() is HealthState.HEALTHY
+
+
 def test_health_is_degraded_once_progressing_longer_than_the_patience() -> None:
     moves = HealthLook({API: MOVES})
     assert after(was(HealthState.PROGRESSING, PATIENCE - 1), moves).state == HealthState.PROGRESSING
