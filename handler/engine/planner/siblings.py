@@ -310,7 +310,7 @@ class SiblingQuestions:
         if state and suspend and state.commit not in ("", self.head):
             way_out = f"removing `suspend: true` from target {name} in anneal.yaml" if suspend is CONFIGURED else f"`anneal resume {name}`"
             return StandingCommit(state.commit, f"is suspended by {suspend.by}", way_out)
-        if sibling.apart and state and (on := (state.attempt or state).commit):
+        if sibling.apart and state and (on := (state.attempt or state).commit) not in ("", self.head):
             way_out = f"`anneal {'promote' if sibling.target.revision.promoted else 'apply'} {name}`"
             return StandingCommit(on, f"follows commits of its own and is on {on[:12]}", way_out)
         if state and state.pin and state.pin.commit != self.head and preparer.is_held_by(state.pin, self.head):

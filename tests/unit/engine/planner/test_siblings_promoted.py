@@ -98,3 +98,17 @@ def test_what_no_target_declares_any_more_is_deleted() -> None:
     bench.stage()
     bench.done("a")
     assert bench.uid() == ""
+
+
+@pytest.mark.parametrize(("before_a", "before_b"), WAYS)
+def test_what_both_declare_at_one_commit_is_let_go_of_by_no_run_and_the_refusal_says_what_to_change(before_a: str, before_b: str) -> None:
+    bench = Bench(before_a, before_b)
+    before = bench.uid()
+    bench.push("a", "b")
+    bench.stage()
+    bench.done("a", "oneoff")
+    refused = bench.run("b")
+    assert (refused.outcome, bench.uid()) == (Outcome.FAILED, before)
+    assert "belongs to target a, which declares it, too, at a/moved.json:1" in refused.message
+    assert "lets go of it" not in refused.message
+    assert "take it out of one of the two files" in refused.message
