@@ -59,8 +59,9 @@ class RetiredTarget:
 
 
 def retired(seen: Mapping[Cluster, ClusterRecords], settings: Settings) -> list[RetiredTarget]:
-    """Return the retired targets among the records of clusters, by name, then by cluster."""
-    found = (each for cluster in seen for each in _on(cluster, seen, settings))
+    """Return the retired targets among the records of clusters, by name, then by cluster; once where two ways lead to one."""
+    once = {seen[cluster].uid or cluster: cluster for cluster in reversed(list(seen))}
+    found = (each for cluster in once.values() for each in _on(cluster, seen, settings))
     return sorted(found, key=lambda each: (each.target, each.cluster))
 
 
@@ -73,7 +74,7 @@ def _on(cluster: Cluster, seen: Mapping[Cluster, ClusterRecords], settings: Sett
     }
     homes = {summary.home for name, (_, summary) in known.items() if name not in gone}
     if records.uid:
-        urls = {target.repository.url for target in settings.targets}
+        urls = {target.repository.url for target in settings.targets} | {""}  # a record that never got so far names none
         homes |= {home_of(url, settings.installation, records.uid, each + 1) for url in urls for each in range(FORMAT)}
     takers = {target.renamed_from: target.name for target in settings.targets if target.renamed_from}
     for name, moved in gone.items():

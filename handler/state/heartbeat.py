@@ -131,19 +131,20 @@ class Heartbeat:
             return UNREAD
         return Pulse() if body is None else _pulse(body, self.objects.server_time())
 
-    def renew(self, signs: Signs) -> None:
-        """Say that a server runs. Raises AnnealError: the Lease can't be read or written; Moved: others were quicker five times."""
+    def renew(self, signs: Signs) -> str:
+        """Say that a server runs; return the Lease's uid. Raises AnnealError: it can't be read or written; Moved: others were quicker."""
         for left in reversed(range(_TRIES)):
             body, now = self._body(), self.objects.server_time()
             known = _pulse(body, now) if body else Pulse(now)
             made = body or new_lease(self.namespace, heartbeat_name(self.installation))
             try:
-                (replace_same if body else create_in_namespace)(self.objects, _with(made, _renewed(known, signs, now)))
+                written = (replace_same if body else create_in_namespace)(self.objects, _with(made, _renewed(known, signs, now)))
             except Moved:
                 if not left:
                     raise
                 continue
-            return
+            return str(written["metadata"]["uid"])
+        raise AssertionError  # pragma: no cover - the last try raises
 
     def _body(self) -> Body | None:
         return self.objects.get("Lease", self.namespace, heartbeat_name(self.installation))

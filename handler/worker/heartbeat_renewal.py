@@ -3,7 +3,8 @@
 One thread and one small write a minute a cluster; with a `healthInterval` below a minute as often as that, for so long health holds.
 A first look at a target is written sooner, and so is the end of the server.
 
-Law: a cluster that doesn't answer delays nothing but its own heartbeat, and no failure of it stops the server.
+Law: a cluster that doesn't answer delays nothing but its own heartbeat, and no failure of it stops the server. Where two ways of the
+configuration lead to one cluster, each says what the server looks after by both: it is one server on one Lease.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from functools import partial
 
 from handler import __version__
@@ -41,10 +42,10 @@ class HeartbeatRenewal:
         for target in settings.targets:
             grouped[target.cluster].append(target)
         called = places(settings)
-        self._pulses = {
-            cluster: _Pulse(settings, records, mask, partial(renewed, called[targets[0].name].cluster), targets)
-            for cluster, targets in grouped.items()
-        }
+        self._pulses: dict[Hashable, _Pulse] = {}
+        for cluster, targets in grouped.items():
+            place = partial(renewed, called[targets[0].name].cluster)
+            self._pulses[cluster] = _Pulse(settings, records, mask, place, targets, self._pulses.values())
         self._of = {target.name: self._pulses[target.cluster] for target in settings.targets}
         self._threads: list[threading.Thread] = []
 
@@ -84,11 +85,12 @@ class _Pulse:
         mask: Callable[[str], str],
         renewed: Callable[[float], None],
         targets: list[Target],
+        all_of_them: Collection[_Pulse],
     ) -> None:
-        self._looks = dict.fromkeys((target.name for target in targets), -math.inf)
+        self.looks = dict.fromkeys((target.name for target in targets), -math.inf)
         self._settings, self._records, self._mask, self._renewed = settings, records, mask, renewed
-        self._target = targets[0]
-        self._watched = -math.inf
+        self._target, self._all, self.lease = targets[0], all_of_them, ""
+        self.last_watch = -math.inf
         self._wake, self._ended = threading.Event(), threading.Event()
         self._said = ""
 
@@ -108,12 +110,12 @@ class _Pulse:
         self._wake.set()
 
     def look(self, target: str) -> None:
-        first, self._looks[target] = math.isinf(self._looks[target]), time.monotonic()
+        first, self.looks[target] = math.isinf(self.looks[target]), time.monotonic()
         if first:
             self._wake.set()
 
     def watch(self) -> None:
-        first, self._watched = math.isinf(self._watched), time.monotonic()
+        first, self.last_watch = math.isinf(self.last_watch), time.monotonic()
         if first:
             self._wake.set()
 
@@ -121,7 +123,7 @@ class _Pulse:
         settings = self._settings
         try:
             objects = self._records(self._target)
-            Heartbeat(objects, settings.state_namespace, settings.installation).renew(self._signs())
+            self.lease = Heartbeat(objects, settings.state_namespace, settings.installation).renew(self._signs())
         except AnnealError as error:
             self._warn(error)
         except Exception:  # noqa: BLE001 - a mistake of ours may not end the heartbeat
@@ -132,8 +134,10 @@ class _Pulse:
 
     def _signs(self) -> Signs:
         now, interval = time.monotonic(), self._settings.health_interval
-        looks = {name: now - at for name, at in self._looks.copy().items()}
-        watched = None if math.isinf(self._watched) else (now - self._watched, float(max(int(INTERVALS * interval), 1)))
+        one = [each for each in self._all if each is self or each.lease == self.lease != ""]
+        looks = {name: now - at for each in one for name, at in each.looks.copy().items()}
+        oldest = min(each.last_watch for each in one)
+        watched = None if math.isinf(oldest) else (now - oldest, float(max(int(INTERVALS * interval), 1)))
         return Signs(server_name(), __version__, looks, watched, self._ended.is_set())
 
     def _warn(self, error: AnnealError) -> None:

@@ -106,3 +106,15 @@ def test_a_target_whose_cluster_was_not_seen_or_is_the_same_one_is_not_retired()
     here = ClusterRecords(states(blank(commit=sha()), blank(target="bank", commit=sha())))
     assert retired({PROD: here}, MOVED) == []
     assert retired({PROD: here, NEXT: here}, MOVED) == []
+
+
+def test_what_two_ways_to_one_cluster_show_is_retired_once() -> None:
+    here = ClusterRecords(states(blank(target="bank", commit=sha())), "uid-of-prod")
+    (found,) = retired({PROD: here, NEXT: here}, SETTINGS)
+    assert (found.target, found.cluster) == ("bank", PROD.name)
+
+
+def test_a_record_that_never_got_as_far_as_a_repository_is_no_strangers() -> None:
+    record = states(blank(target="store", repository=""))
+    (found,) = retired({PROD: ClusterRecords(record, blank().cluster_uid)}, SETTINGS)
+    assert (found.stranger, found.next) == (False, "anneal retire store --prune")

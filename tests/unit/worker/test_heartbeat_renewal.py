@@ -83,6 +83,16 @@ def test_each_cluster_is_told_at_once_who_runs_and_of_its_own_targets_when_they_
     assert found.last.name == server_name()
 
 
+def test_two_ways_to_one_cluster_are_one_server_that_looks_after_the_targets_of_both(clusters: Clusters) -> None:
+    clusters.of[WEST] = clusters.of[EAST]
+    beating = clusters.begin(settings())
+    until(lambda: set(clusters.lease(EAST).read().targets) == {"t0", "t1", "t2"})
+    for name, other in (("t0", "t2"), ("t2", "t1")):
+        beating.looked(name)
+        until(lambda name=name: clusters.lease(EAST).read().looked(name))  # type: ignore[misc]  # bound at once
+        assert clusters.lease(EAST).read().server(other)
+
+
 @pytest.mark.slow
 def test_health_is_vouched_for_as_soon_as_it_is_watched_and_for_three_intervals(
     clusters: Clusters, monkeypatch: pytest.MonkeyPatch
