@@ -129,12 +129,20 @@ class ExclusiveLook:
         notes += [_CUT.format(_BESIDE, len(ask.beside))] if len(ask.beside) > _BESIDE else []
         return ExclusiveFindings(tuple(changes), bodies, tuple(kept), tuple(beside), (*notes, *seen.notes()))
 
-    def judged_again(self, change: Change, live: Object, declared: Collection[Identity]) -> Change:
-        """Judge an orphan from what is live right before its deletion."""
+    def looked_again(self, changes: Iterable[Change]) -> Needs:
+        """Return what keeps orphans that own what holds data by now: one LIST of each kind that may, for all orphans of a namespace."""
+        spaces = sorted({each.identity.namespace for each in changes if is_owner(each)})
+        listed = self.discovery.listable() if spaces else ()
+        kinds = [kind for kind in listed if is_looked_for(kind) and (kind.group_kind in DATA or may_own_data(kind.group_kind))]
+        seen = read(self.api, [(kind, space) for kind in kinds for space in spaces], self.discovery.stale)
+        return Needs(owning=seen.owning(), unread=seen.unread())
+
+    def judged_again(self, change: Change, live: Object, declared: Collection[Identity], needs: Needs) -> Change:
+        """Judge an orphan from what is live right before its deletion. `needs`: see `looked_again`."""
         if mine := self._own(change.identity):
             return replace(change, action=Action.SKIP, reason=f"is left alone: {mine}")
         noun = "is declared" if change.identity in declared else left_alone(live, change.identity)
-        kept = kept_by_itself(live) or noun or (self._data_of(change) if may_own_data(change.identity.group_kind) else "")
+        kept = kept_by_itself(live) or noun or needs.by_data(change.identity, change.uid)
         if noun is not None or kept:
             return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
         return replace(change, resource_version=uid_and_version(live)[1])
@@ -147,12 +155,6 @@ class ExclusiveLook:
         found = users(self.api, self.discovery.listable(), seen, _leaving(inside, needs))
         needs = replace(needs, owning=seen.owning(git.owners), unread=seen.unread(), unasked=found.unasked)
         return replace(needs, used=found.of(_leaving(inside, needs))), found
-
-    def _data_of(self, change: Change) -> str:
-        """Return why an object stays as it owns what holds data by now; empty: it doesn't."""
-        kinds = (kind for kind in self.discovery.listable() if kind.group_kind in DATA)
-        seen = read(self.api, [(kind, change.identity.namespace) for kind in kinds], self.discovery.stale)
-        return Needs({}, seen.owning(), seen.unread()).by_data(change.identity, change.uid)
 
     def _judged(self, ask: ExclusiveRequest, live: Object, known: Mapping[str, Orphan], room: int, needs: Needs) -> Change:
         identity, (uid, version) = identity_of(live), uid_and_version(live)
@@ -199,6 +201,11 @@ class ExclusiveLook:
 
 _CUT = "undeclared objects are looked for in the first {} of {} namespaces"
 _AT_HOME = "namespace {} holds the workload of this very handler, which git doesn't declare: nothing there is an orphan"
+
+
+def is_owner(change: Change) -> bool:
+    """Whether with the orphan of a change something may go that holds data."""
+    return change.unmarked and may_own_data(change.identity.group_kind)
 
 
 def _kept(live: Object, needs: Needs) -> str:

@@ -209,6 +209,35 @@ def test_no_body_is_read_where_nothing_goes(watched: Watched) -> None:
     assert asked.count(PODS) == 3
 
 
+@pytest.mark.parametrize("number", [1, 30])
+def test_right_before_deletions_each_kind_is_listed_once_for_all_of_them(watched: Watched, number: int) -> None:
+    asked: list[str] = []
+
+    def noted(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.method == "GET" and (call.asked.path.startswith("/api/v1/namespaces/shop/") or call.asked.path.startswith("/apis/apps/")):
+            asked.append(call.asked.path)
+        return do()
+
+    for each in range(number):
+        watched.shop.post(APPS, deployment(f"by-hand-{each}"))
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    planned = watched.plan(config_map("web"))
+    watched.shop.meet = noted
+    assert [action for action, *_ in watched.shop.prune(planned)] == [Action.PRUNE] * number
+    assert (asked.count(CLAIMS), asked.count(PODS)) == (1, 1)
+
+
+def test_what_owns_a_claim_through_something_new_right_before_its_deletion_stays(watched: Watched) -> None:
+    top = watched.shop.post(APPS, deployment("database"))
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    planned = watched.plan(config_map("web"))
+    claim(watched, watched.shop.post(APPS, owned(deployment("database-0"), top)))
+    ((action, _, reason),) = watched.shop.prune(planned)
+    assert (action, "is left alone: PersistentVolumeClaim/shop/data, which holds data" in reason) == (Action.SKIP, True)
+
+
 def test_right_before_its_deletion_doubt_keeps_what_may_own_data(watched: Watched) -> None:
     watched.shop.post(APPS, deployment("by-hand"))
     watched.run(config_map("web"))
