@@ -4,8 +4,8 @@
     other runs              nothing is asked: what the record knows stays there
 
 Law: what can't be read is no orphan, and the grace of what the record knows of it begins again. Only an object that this plan has seen,
-under the uid whose grace is over, is deleted, and never one that a sibling declares, that a declared object names, or with which something
-that holds data would go.
+under the uid whose grace is over, is deleted, and never one that a sibling declares or names, that a declared object names, or with which
+something that holds data would go.
 """
 
 from __future__ import annotations
@@ -120,9 +120,10 @@ class ExclusiveLook:
         room = max(MOST - len(unseen), 0)
         needs, used = self._needs(seen, inside, git)
         judged = [self._judged(ask, live, known, room - number, needs) for number, live in enumerate(_in_order(inside, known, needs))]
-        claims = handover.claims([change.identity for change in judged if change.writes])
+        due = [change.identity for change in judged if change.writes]
+        claims, needed = handover.claims(due), handover.users(due)
         bodies = {identity_of(live): live for live in inside}
-        changes = list(_behind([_claimed(change, bodies[change.identity], claims) for change in judged], used))
+        changes = list(_behind([_claimed(change, bodies[change.identity], claims, needed) for change in judged], used))
         kept = [*(_again(each, ask, self.target) for each in unseen), *_recorded(changes[:room], known, ask.now)]
         beside = [_beside(live) for live in seen.orphans.values() if identity_of(live).namespace not in spaces]
         notes = [_AT_HOME.format(home)] if home in self.target.exclusive else []
@@ -238,8 +239,14 @@ def _in_order(found: Iterable[Object], known: Mapping[str, Orphan], needs: Needs
     return sorted(found, key=lambda live: (bool(_kept(live, needs)), live["metadata"].get("uid") not in known, identity_of(live)))
 
 
-def _claimed(change: Change, live: Object, claims: Mapping[Identity, tuple[str, str]]) -> Change:
-    return replace(left_to(live, *claims[change.identity]), unmarked=True) if change.identity in claims else change
+def _claimed(change: Change, live: Object, claims: Mapping[Identity, tuple[str, str]], needed: Mapping[Identity, str]) -> Change:
+    """Return the change of an orphan that siblings declare (`claims`) or name (`needed`)."""
+    if change.identity in claims:
+        return replace(left_to(live, *claims[change.identity]), unmarked=True)
+    if change.identity in needed:
+        kept = said(change.identity, f"; kept: {needed[change.identity]}; declare it, too")
+        return replace(change, action=Action.SKIP, reason=kept, until="")
+    return change
 
 
 def _behind(changes: Sequence[Change], used: Users) -> Iterator[Change]:
