@@ -24,7 +24,7 @@ from handler.engine.planner.exclusive_needs import Needs, Users, named_in_git, u
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest
-from handler.model.names import Identity, Resource, identity_of, uid_and_version
+from handler.model.names import Identity, Resource, identity_of, kubectl, uid_and_version
 from handler.model.plan import Action, Change
 from handler.plan.exclusive import (
     DATA,
@@ -37,10 +37,11 @@ from handler.plan.exclusive import (
     own_rights,
     rights_of,
     said,
+    taken_apart,
     unread,
     until,
 )
-from handler.plan.prune import kept_by_itself, left_to
+from handler.plan.prune import ALLOW, kept_by_itself, left_to
 from handler.state.record import Orphan
 from handler.state.record_format import seconds_of, stamp
 
@@ -143,7 +144,7 @@ class ExclusiveLook:
         if mine := self._own(change.identity):
             return replace(change, action=Action.SKIP, reason=f"is left alone: {mine}")
         noun = "is declared" if change.identity in declared else left_alone(live, change.identity)
-        kept = kept_by_itself(live) or noun or needs.by_data(change.identity, change.uid)
+        kept = kept_by_itself(live) or noun or _by_operator(live) or needs.by_data(change.identity, change.uid)
         if noun is not None or kept:
             return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
         return replace(change, resource_version=uid_and_version(live)[1])
@@ -212,7 +213,15 @@ def is_owner(change: Change) -> bool:
 def _kept(live: Object, needs: Needs) -> str:
     """Return what keeps an orphan whatever its grace; empty: nothing."""
     since = live["metadata"].get("deletionTimestamp")
-    return kept_by_itself(live) or (f"is being deleted since {since}" if since else needs.why(identity_of(live), uid_and_version(live)[0]))
+    going = f"is being deleted since {since}" if since else _by_operator(live)
+    return kept_by_itself(live) or going or needs.why(identity_of(live), uid_and_version(live)[0])
+
+
+def _by_operator(live: Object) -> str:
+    identity = identity_of(live)
+    finalizer = taken_apart(live, identity.group_kind)
+    seen = f"its operator takes it apart by finalizer {finalizer}, and what goes with it can't be seen"
+    return f"{seen}; if that may go: {kubectl('annotate', identity, f'{ALLOW}=allow')}" if finalizer else ""
 
 
 def _leaving(inside: Iterable[Object], needs: Needs) -> dict[str, Identity]:
