@@ -48,6 +48,19 @@ _SYSTEM_KINDS = frozenset(
     }
 )
 _SYSTEM_GROUPS = ("metrics.k8s.io", "wgpolicyk8s.io", "reports.kyverno.io")  # how the names of groups end: metrics, reports on policies
+_NAMING = frozenset(
+    {
+        GroupKind("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+        GroupKind("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+        GroupKind("apiregistration.k8s.io", "APIService"),
+        GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+        GroupKind("storage.k8s.io", "StorageClass"),
+        GroupKind("snapshot.storage.k8s.io", "VolumeSnapshotClass"),
+        GroupKind("", "PersistentVolume"),
+    }
+)
+"""Kinds that no namespace has and whose objects name something in one; custom resources do, too."""
+_VIEWS = frozenset({"image.openshift.io", "project.openshift.io", "user.openshift.io"})  # many, or others' objects; they name nothing
 _MIRRORED = frozenset({"projectcalico.org", "crd.projectcalico.org"})
 """Both serve one object, under two uids, each with labels of its own: what git declares of one is undeclared in the other."""
 _SYSTEM_OBJECTS = frozenset(
@@ -148,6 +161,12 @@ def is_looked_for(resource: Resource) -> bool:
     """Whether objects of a kind can be orphans of a namespace. `resource`: with its verbs."""
     served = resource.namespaced and {"list", "delete"} <= resource.verbs
     return served and resource.group_kind not in _SYSTEM_KINDS and not is_silent(resource.group)
+
+
+def is_read_for_names(resource: Resource) -> bool:
+    """Whether objects of a kind, which no namespace has, are read for what they name in one: webhooks, issuers, stores of secrets."""
+    served = not resource.namespaced and "list" in resource.verbs and not is_silent(resource.group)
+    return served and resource.group not in _VIEWS and (resource.group_kind in _NAMING or is_custom(resource.group))
 
 
 def may_own_data(kind: GroupKind) -> bool:

@@ -15,6 +15,7 @@ from handler.plan.exclusive import (
     account_of_token,
     held_strangers,
     is_looked_for,
+    is_read_for_names,
     left_alone,
     may_own_data,
     own_rights,
@@ -68,6 +69,23 @@ def resource(group: str, kind: str, *, namespaced: bool = True, verbs: frozenset
 )
 def test_kinds_that_may_hold_orphans(kind: Resource, expected: bool) -> None:
     assert is_looked_for(kind) is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (resource("cert-manager.io", "ClusterIssuer", namespaced=False), True),
+        (resource("apiregistration.k8s.io", "APIService", namespaced=False), True),
+        (resource("rbac.authorization.k8s.io", "ClusterRoleBinding", namespaced=False), True),
+        (resource("cert-manager.io", "Issuer"), False),
+        (resource("cert-manager.io", "ClusterIssuer", namespaced=False, verbs=frozenset({"get"})), False),
+        (resource("", "Node", namespaced=False), False),
+        (resource("wgpolicyk8s.io", "ClusterPolicyReport", namespaced=False), False),
+        (resource("image.openshift.io", "Image", namespaced=False), False),
+    ],
+)
+def test_kinds_that_no_namespace_has_and_that_name_something_in_one(kind: Resource, expected: bool) -> None:
+    assert is_read_for_names(kind) is expected
 
 
 @pytest.mark.parametrize(
