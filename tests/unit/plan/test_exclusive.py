@@ -192,7 +192,7 @@ def test_what_is_left_alone_though_git_does_not_declare_it(found: dict[str, Any]
 @pytest.mark.parametrize(
     ("group", "metadata", "expected"),
     [
-        ("s3.services.k8s.aws", {"finalizers": ["finalizers.s3.services.k8s.aws/Bucket", "other"]}, "finalizers.s3.services.k8s.aws/Bucket"),
+        ("s3.services.k8s.aws", {"finalizers": ["finalizers.services.k8s.aws/Bucket", "other"]}, "finalizers.services.k8s.aws/Bucket"),
         ("longhorn.io", {"finalizers": ["longhorn.io"], "annotations": {"a": "b"}}, "longhorn.io"),
         ("cluster.x-k8s.io", {"finalizers": ["cluster.cluster.x-k8s.io"]}, "cluster.cluster.x-k8s.io"),
         ("longhorn.io", {"finalizers": ["longhorn.io"], "annotations": {"anneal.dev/prune": "allow"}}, ""),
@@ -207,7 +207,12 @@ def test_what_an_operator_takes_apart(group: str, metadata: dict[str, Any], expe
 def test_the_account_of_a_token_that_a_person_has_made() -> None:
     annotations = {"kubernetes.io/service-account.name": "ci", "kubernetes.io/service-account.uid": "u"}
     made = annotations | {"kubernetes.io/created-by": "openshift.io/create-dockercfg-secrets"}
-    found = ({"annotations": annotations}, {"annotations": made}, {"annotations": annotations, "ownerReferences": [{"uid": "u"}]}, {})
+    found: tuple[dict[str, Any], ...] = (
+        {"annotations": annotations},
+        {"annotations": made},
+        {"annotations": annotations, "ownerReferences": [{"uid": "u"}]},
+        {},
+    )
     assert [account_of_token(each) for each in found] == ["u", "", "", ""]
 
 

@@ -268,7 +268,7 @@ def test_an_account_with_a_token_that_is_left_alone_stays(watched: Watched, toke
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ci-token", "namespace": "shop", "annotations": annotations}}
     if token:
         watched.shop.post("/api/v1/namespaces/shop/secrets", body)
-    who = (201, {"status": {"userInfo": {"username": "ada"}}}, {})
+    who: Reply = (201, {"status": {"userInfo": {"username": "ada"}}}, {})
     watched.shop.meet = lambda call, do: who if call.asked.path.endswith("/selfsubjectreviews") else do()
     found = fates(watched)["ci"]
     assert found[0] is action
@@ -280,7 +280,9 @@ def test_right_before_deletions_each_kind_is_listed_once_for_all_of_them(watched
     asked: list[str] = []
 
     def noted(call: Call, do: Callable[[], Reply]) -> Reply:
-        if call.asked.method == "GET" and (call.asked.path.startswith("/api/v1/namespaces/shop/") or call.asked.path.startswith("/apis/apps/")):
+        if call.asked.method == "GET" and (
+            call.asked.path.startswith("/api/v1/namespaces/shop/") or call.asked.path.startswith("/apis/apps/")
+        ):
             asked.append(call.asked.path)
         return do()
 

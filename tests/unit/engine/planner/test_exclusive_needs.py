@@ -205,7 +205,11 @@ def with_issuers() -> Watched:
     made = Watched(PlannedTarget(EXCLUSIVE, server=ApiServer(time.time, (*WORKLOADS, kind))))
     made.shop.apply(made.shop.plan(config_map("web")))
     issuer = {"apiVersion": "acme.io/v1", "kind": "Issuer", "metadata": {"name": "dns"}}
-    named = [{"secretRef": {"name": "any"}}, {"secretRef": {"name": "here", "namespace": "shop"}}, {"secretRef": {"name": "a", "namespace": "b"}}]
+    named = [
+        {"secretRef": {"name": "any"}},
+        {"secretRef": {"name": "here", "namespace": "shop"}},
+        {"secretRef": {"name": "a", "namespace": "b"}},
+    ]
     made.shop.post(ISSUERS, issuer | {"spec": {"solvers": named}})
     for name in ("any", "here", "a"):
         made.shop.post("/api/v1/namespaces/shop/secrets", body("v1", "Secret", name))
