@@ -181,7 +181,7 @@ def _looks_before_pruning(target: Target, needed: NeededKinds, scopes: Sequence[
 
 
 def _total_control(target: Target, needed: NeededKinds) -> Iterator[Grant]:
-    """Yield what exclusive namespaces need of kinds that git declares nothing of: to clear their objects, and to list what no namespace has."""
+    """Yield what exclusive namespaces need of kinds that git declares nothing of: to clear them; of what no namespace has, to list it."""
     known = {kind.group_kind for kind in needed.kinds}
     others = [kind for kind in needed.undeclared if kind.group_kind not in known]
     yield from (Grant("", kind.group, kind.plural, ("list",)) for kind in others if not kind.namespaced)
