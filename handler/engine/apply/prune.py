@@ -15,7 +15,7 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
 from handler.engine.apply.wait_deleted import Report, unreported, wait_until_gone
-from handler.engine.planner.exclusive_look import is_owner
+from handler.engine.planner.exclusive_look import is_owner, left_for
 from handler.engine.planner.exclusive_needs import Needs
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
@@ -45,10 +45,13 @@ class Pruner:
 
     def prune(self) -> None:
         """Delete the plan's candidates in stages, each gone before the next. Raises StillDeleting: some aren't gone."""
+        exclusive = self.planner.exclusive
         going = [change for change in self.planned.plan.prunes if change.writes and change.uid not in self.keep]
-        for stage in prune_stages(going, self.planned.bodies):
+        needs = exclusive.needed_again(going)
+        going = self._without_needed(going, needs)
+        for number, stage in enumerate(prune_stages(going, self.planned.bodies)):
             self.between()
-            needs = self.planner.exclusive.looked_again(stage)
+            needs = exclusive.looked_again(stage) if number else needs
             answers = parallel([partial(self._prune_one, change, needs) for change in stage])
             done = [answer for answer in answers if isinstance(answer, Change)]
             self.outcomes += done
@@ -56,6 +59,12 @@ class Pruner:
             raise_together(answers, stage)
             gone = [(self._resource(change), change.identity, change.uid) for change in done if change.writes]
             wait_until_gone(self.planner.api, gone, self.fence, self.lingering)
+
+    def _without_needed(self, going: Sequence[Change], needs: Needs) -> list[Change]:
+        """Leave orphans that something needs since the plan has looked."""
+        kept = {each.uid: why for each in going if each.unmarked and (why := needs.why(each.identity, each.uid))}
+        self.outcomes += [replace(each, action=Action.SKIP, reason=left_for(kept[each.uid])) for each in going if each.uid in kept]
+        return [each for each in going if each.uid not in kept]
 
     def keep_all(self, unwritten: Sequence[Identity]) -> None:
         """Leave every candidate, for what was to be written and wasn't may be what replaces it; the next run that writes it prunes."""

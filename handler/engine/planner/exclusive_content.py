@@ -27,6 +27,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"  # the whole 
 _OWN = "is the target's own"
 
 Object = dict[str, Any]
+Needed = dict[Identity, tuple[tuple[str, ...], str]]  # what may not go: the uids of its owners, and why
 Rights = Mapping[str, Collection[Identity] | None]  # by exclusive namespace: see `own_rights`
 _NO_RIGHTS: Rights = {}
 
@@ -42,14 +43,14 @@ class _Listed:
     declared: set[str] = field(default_factory=set)
     left: dict[str, str] = field(default_factory=dict)
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    needed: dict[Identity, tuple[tuple[str, ...], str]] = field(default_factory=dict)
+    needed: Needed = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class ExclusiveContent:
     """What all LISTs have found, an object that several kinds serve once.
 
-    `silent`: API groups that don't answer; `owners`, `needed`: see `_Listed`; `marked`: owners of members of any ApplySet, by these.
+    `silent`: API groups that don't answer; `owners`, `needed`: see `_Listed`; `marked`: as `needed`, of what was read for names.
     """
 
     silent: frozenset[str]
@@ -57,8 +58,8 @@ class ExclusiveContent:
     declared: set[str] = field(default_factory=set)
     left: dict[str, tuple[str, str]] = field(default_factory=dict)
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    needed: dict[Identity, tuple[tuple[str, ...], str]] = field(default_factory=dict)
-    marked: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
+    needed: Needed = field(default_factory=dict)
+    marked: Needed = field(default_factory=dict)
     failed: dict[tuple[GroupKind, str], AnnealError] = field(default_factory=dict)
 
     def add(self, resource: Resource, namespace: str, answer: _Listed | AnnealError) -> None:
@@ -104,10 +105,9 @@ class ExclusiveContent:
 
         `members`: the uids of what owns members.
         """
-        sets = {identity: (uids, "is a member of an ApplySet") for identity, uids in self.marked.items()}
         own = {identity: (uids, _OWN) for identity, uids in (members or {}).items()}
         found: dict[str, str] = {}
-        for identity, (uids, why) in {**sets, **own, **self.needed}.items():
+        for identity, (uids, why) in {**self.marked, **own, **self.needed}.items():
             found |= dict.fromkeys(self.above(uids), f"{identity}, which {why},")
         return found
 
@@ -167,15 +167,18 @@ def _note_owners(live: Object, found: _Listed, declared: Collection[Identity]) -
         found.owners[str(metadata["uid"])] = owners
     if account := account_of_token(metadata):
         found.needed[identity] = (account,), "is a token of it"
-    elif owners and (why := _why_needed(live, identity, declared)):
+    elif owners and (why := why_needed(live, identity, declared)):
         found.needed[identity] = owners, why
 
 
-def _why_needed(live: Object, identity: Identity, declared: Collection[Identity]) -> str:
+def why_needed(live: Object, identity: Identity, declared: Collection[Identity] = ()) -> str:
+    """Return why a live object may not go with what owns it; empty: it may."""
     if identity.group_kind in DATA:
         return "holds data"
     if identity in declared:
         return _OWN
+    if PART_OF in (live["metadata"].get("labels") or {}):
+        return "is a member of an ApplySet"
     finalizer = taken_apart(live, identity.group_kind)
     return f"its operator takes apart by finalizer {finalizer}" if finalizer else ""
 

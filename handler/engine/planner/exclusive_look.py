@@ -131,6 +131,14 @@ class ExclusiveLook:
         notes += [_CUT.format(_BESIDE, len(ask.beside))] if len(ask.beside) > _BESIDE else []
         return ExclusiveFindings(tuple(changes), bodies, tuple(kept), tuple(beside), (*notes, *seen.notes()))
 
+    def needed_again(self, changes: Iterable[Change]) -> Needs:
+        """Return what keeps orphans right before the first of them goes: one LIST of each kind, for all orphans of a namespace."""
+        leaving = {each.uid: each.identity for each in changes if each.unmarked}
+        seen = ExclusiveContent(self.discovery.stale)
+        found = users(self.api, self.discovery.listable() if leaving else (), seen, leaving)
+        needs = Needs(owning=seen.owning(), unread=seen.unread(), unasked=found.unasked)
+        return replace(needs, used=found.of([uid for uid, each in leaving.items() if not needs.why(each, uid)]))
+
     def looked_again(self, changes: Iterable[Change]) -> Needs:
         """Return what keeps orphans that own what holds data by now: one LIST of each kind that may, for all orphans of a namespace."""
         spaces = sorted({each.identity.namespace for each in changes if is_owner(each)})
@@ -142,11 +150,11 @@ class ExclusiveLook:
     def judged_again(self, change: Change, live: Object, declared: Collection[Identity], needs: Needs) -> Change:
         """Judge an orphan from what is live right before its deletion. `needs`: see `looked_again`."""
         if mine := self._own(change.identity):
-            return replace(change, action=Action.SKIP, reason=f"is left alone: {mine}")
+            return replace(change, action=Action.SKIP, reason=left_for(mine))
         noun = "is declared" if change.identity in declared else left_alone(live, change.identity)
         kept = kept_by_itself(live) or noun or _by_operator(live) or needs.by_data(change.identity, change.uid)
         if noun is not None or kept:
-            return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
+            return replace(change, action=Action.SKIP, reason=left_for(kept or "it has an owner"))
         return replace(change, resource_version=uid_and_version(live)[1])
 
     def _needs(self, seen: ExclusiveContent, inside: Sequence[Object], git: DeclaredObjects) -> tuple[Needs, Users]:
@@ -203,6 +211,11 @@ class ExclusiveLook:
 
 _CUT = "undeclared objects are looked for in the first {} of {} namespaces"
 _AT_HOME = "namespace {} holds the workload of this very handler, which git doesn't declare: nothing there is an orphan"
+
+
+def left_for(why: str) -> str:
+    """Return the reason of an orphan that the plan would have had go."""
+    return f"is left alone: {why}"
 
 
 def is_owner(change: Change) -> bool:

@@ -16,7 +16,7 @@ from functools import partial
 from handler.cluster.api import Api
 from handler.cluster.live import Listing, pages
 from handler.cluster.parallel import parallel
-from handler.engine.planner.exclusive_content import ExclusiveContent, Object
+from handler.engine.planner.exclusive_content import ExclusiveContent, Needed, Object, why_needed
 from handler.model.errors import AnnealError, ApiRefused
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, Identity, Resource, identity_of, kubectl
@@ -135,11 +135,11 @@ def _unread(kind: Resource, space: str, spaces: Sequence[str], error: AnnealErro
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One LIST: what names orphans, and the uids of owners, by uid and of members of an ApplySet."""
+    """One LIST: what names orphans, the uids of owners, by uid, and what may not go with them."""
 
     users: list[User] = field(default_factory=list)
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    marked: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
+    marked: Needed = field(default_factory=dict)
 
 
 def _read(api: Api, kind: Resource, space: str, wanted: Mapping[Named, Collection[str]]) -> _Read:
@@ -158,8 +158,8 @@ def _note(live: Object, found: _Read, wanted: Mapping[Named, Collection[str]], *
     uid, identity, metadata = str(live["metadata"].get("uid")), identity_of(live), live["metadata"]
     if owners := tuple(str(each.get("uid")) for each in metadata.get("ownerReferences") or ()):
         found.owners[uid] = owners
-        if PART_OF in (metadata.get("labels") or {}):
-            found.marked[identity] = owners
+        if why := why_needed(live, identity):
+            found.marked[identity] = owners, why
     named = named_by([(identity, live)]) if names else {}
     if used := frozenset(each for name in wanted.keys() & named.keys() for each in wanted[name]):
         found.users.append(User(uid, identity, used))

@@ -306,6 +306,57 @@ def test_what_owns_a_claim_through_something_new_right_before_its_deletion_stays
     assert (action, "is left alone: PersistentVolumeClaim/shop/data, which holds data" in reason) == (Action.SKIP, True)
 
 
+def test_what_something_new_names_right_before_its_deletion_stays(watched: Watched) -> None:
+    for name in ("settings", "other"):
+        stray(watched, name)
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    planned = watched.plan(config_map("web"))
+    watched.shop.post(PODS, pod("new", named="settings"))
+    found = {name: (action, reason) for action, name, reason in watched.shop.prune(planned)}
+    assert found["settings"] == (Action.SKIP, "is left alone: Pod/shop/new names it; declare it, too")
+    assert found["other"][0] is Action.PRUNE
+
+
+def test_what_is_named_by_what_owns_a_claim_right_before_its_deletion_stays(watched: Watched) -> None:
+    stray(watched, "settings")
+    pods = {"spec": {"containers": [{"envFrom": [{"configMapRef": {"name": "settings"}}]}]}}
+    top = watched.shop.post(APPS, deployment("database", template=pods))
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    planned = watched.plan(config_map("web"))
+    claim(watched, top)
+    found = {name: (action, reason) for action, name, reason in watched.shop.prune(planned)}
+    assert found["settings"] == (Action.SKIP, "is left alone: Deployment/shop/database names it; declare it, too")
+    assert found["database"][0] is Action.SKIP
+
+
+def test_what_owns_a_claim_by_the_time_of_its_stage_stays(with_buckets: Watched) -> None:
+    with_buckets.shop.post(BUCKETS, bucket())
+    top = with_buckets.shop.post(APPS, deployment("database"))
+    with_buckets.run(config_map("web"))
+    with_buckets.now += HOUR
+    planned = with_buckets.plan(config_map("web"))
+
+    def meanwhile(call: Call, do: Callable[[], Reply]) -> Reply:
+        if (call.asked.method, call.asked.path) == ("DELETE", f"{BUCKETS}/orders"):
+            claim(with_buckets, top)
+        return do()
+
+    with_buckets.shop.meet = meanwhile
+    found = {name: action for action, name, _ in with_buckets.shop.prune(planned)}
+    assert found == {"orders": Action.PRUNE, "database": Action.SKIP}
+
+
+def test_what_is_named_by_what_goes_before_it_goes_after_it(watched: Watched) -> None:
+    stray(watched, "settings")
+    gone = watched.shop.post(APPS, deployment("by-hand"))
+    watched.shop.post(PODS, pod("by-hand-1", gone, named="settings"))
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    assert {action for action, *_ in watched.shop.prune(watched.plan(config_map("web")))} == {Action.PRUNE}
+
+
 def test_right_before_its_deletion_doubt_keeps_what_may_own_data(watched: Watched) -> None:
     watched.shop.post(APPS, deployment("by-hand"))
     watched.run(config_map("web"))
