@@ -43,7 +43,7 @@ class Grant:
 class NeededKinds:
     """What a target is made of. `kinds`: desired and recorded; `namespaces`: where (`*`: everywhere); `bodies`: what git declares.
 
-    `undeclared`: the kinds of which exclusive namespaces may hold orphans.
+    `undeclared`: the kinds of which exclusive namespaces may hold orphans, and those that no namespace has and that may name such.
     """
 
     kinds: tuple[Resource, ...]
@@ -52,6 +52,7 @@ class NeededKinds:
     undeclared: tuple[Resource, ...] = ()
 
 
+_CLEARS = ("delete", "get", "list", "watch")
 _RECORD = (("", "configmaps"), ("coordination.k8s.io", "leases"))
 
 
@@ -180,10 +181,11 @@ def _looks_before_pruning(target: Target, needed: NeededKinds, scopes: Sequence[
 
 
 def _total_control(target: Target, needed: NeededKinds) -> Iterator[Grant]:
-    """Yield what exclusive namespaces need of kinds that git declares nothing of: all are listed, read again, deleted, and waited for."""
+    """Yield what exclusive namespaces need of kinds that git declares nothing of: to clear them; of what no namespace has, to list it."""
     known = {kind.group_kind for kind in needed.kinds}
     others = [kind for kind in needed.undeclared if kind.group_kind not in known]
-    yield from (Grant(space, kind.group, kind.plural, ("delete", "get", "list", "watch")) for space in target.exclusive for kind in others)
+    yield from (Grant("", kind.group, kind.plural, ("list",)) for kind in others if not kind.namespaced)
+    yield from (Grant(space, each.group, each.plural, _CLEARS) for space in target.exclusive for each in others if each.namespaced)
 
 
 def _is_custom(kind: Resource, bodies: Iterable[dict[str, Any]]) -> bool:

@@ -21,7 +21,7 @@ from handler.model.errors import AccessDenied, PlanRefused
 from handler.model.names import Resource
 from handler.model.render import Rendered
 from handler.plan.admission import declared_kinds
-from handler.plan.exclusive import is_looked_for
+from handler.plan.exclusive import is_looked_for, is_read_for_names
 from handler.state.record import State
 
 _ESCALATION = """\
@@ -138,7 +138,8 @@ def needed(session: Session, target: Target, rendered: Rendered, *, used_only: b
     if used_only and "*" in namespaces:
         used = {str(body["metadata"].get("namespace") or "") for body in placed} | {target.namespace}
         namespaces = tuple(sorted((used - {""}) | set(target.exclusive) | (state.namespaces if state else frozenset())))
-    undeclared = tuple(filter(is_looked_for, discovery.listable())) if target.exclusive else ()
+    listed = discovery.listable() if target.exclusive else ()
+    undeclared = tuple(kind for kind in listed if is_looked_for(kind) or is_read_for_names(kind))
     return NeededKinds(tuple(sorted(kinds, key=lambda kind: (kind.group, kind.plural))), namespaces, tuple(placed), undeclared)
 
 

@@ -112,6 +112,7 @@ _LEFT = "left alone: neither applied nor deleted, nor waited for"
 _LEFT_BY_GIT = _LEFT + ", as long as git declares it"
 _ANEW = "may be made anew where an immutable field changes, as by `anneal.dev/recreate: allow`"
 _UNDELETED = "never deleted"
+_ALLOWED = "a Namespace, CRD or volume may be deleted, in an exclusive namespace also what an operator takes apart"
 _UNWRITTEN = "no variables of `postBuild` are written into it"
 _DEFAULT = "what an apply does anyway"
 _APPLICATION = "an option of an Application; on an object it means nothing"
@@ -129,7 +130,7 @@ _POINTERS = "name the fields that others own: anneal.dev/ignore: /spec/replicas"
 
 TABLE = (
     AnnotationRow(ANNEAL, _ANNEAL + "prune", ("disabled",), _LIVE, _PROTECT, _UNDELETED),
-    AnnotationRow(ANNEAL, _ANNEAL + "prune", ("allow",), _LIVE, Effect.ELSEWHERE, "a Namespace, CRD or volume may be deleted"),
+    AnnotationRow(ANNEAL, _ANNEAL + "prune", ("allow",), _LIVE, Effect.ELSEWHERE, _ALLOWED),
     AnnotationRow(ANNEAL, _ANNEAL + "recreate", ("allow",), _GIT, _RECREATE, "may be made anew where an immutable field changes"),
     AnnotationRow(
         ANNEAL, _ANNEAL + "ignore", ("/*",), _GIT, Effect.ELSEWHERE, "JSON pointers to fields that others may own, separated by commas"

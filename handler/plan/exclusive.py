@@ -2,7 +2,8 @@
 
     never asked for    kinds of the system and of metrics, what can't be listed and deleted, what has an owner
     left alone         members of any ApplySet, what another tool or a controller has made, tokens, releases of Helm, what holds data
-    kept               what others need: what something that stays names (`references`), what owns a member or data
+    kept               what others need: what something that stays names (`references`), what owns a member or data; what an operator
+                       takes apart by a finalizer
     an orphan          everything else that git doesn't declare: shown with the time of its deletion, deleted after that
 
 Law: only metadata is known of an object, so each rule reads no more. What is in doubt is left alone. A time that was shown never comes
@@ -24,7 +25,7 @@ from handler.model.numbers import many
 from handler.model.plan import Action, Change
 from handler.plan.inventory import marked_target
 from handler.plan.ownership import foreign_owner
-from handler.plan.prune import is_custom
+from handler.plan.prune import ALLOW, is_custom
 
 KEEP = "anneal.dev/prune=disabled"  # the annotation by which a person keeps an object, as kubectl writes it
 SYSTEM = ""  # what is left alone as the system's own, or with its owner: no word is said of it
@@ -47,6 +48,19 @@ _SYSTEM_KINDS = frozenset(
     }
 )
 _SYSTEM_GROUPS = ("metrics.k8s.io", "wgpolicyk8s.io", "reports.kyverno.io")  # how the names of groups end: metrics, reports on policies
+_NAMING = frozenset(
+    {
+        GroupKind("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+        GroupKind("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+        GroupKind("apiregistration.k8s.io", "APIService"),
+        GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+        GroupKind("storage.k8s.io", "StorageClass"),
+        GroupKind("snapshot.storage.k8s.io", "VolumeSnapshotClass"),
+        GroupKind("", "PersistentVolume"),
+    }
+)
+"""Kinds that no namespace has and whose objects name something in one; custom resources do, too."""
+_VIEWS = frozenset({"image.openshift.io", "project.openshift.io", "user.openshift.io"})  # many, or others' objects; they name nothing
 _MIRRORED = frozenset({"projectcalico.org", "crd.projectcalico.org"})
 """Both serve one object, under two uids, each with labels of its own: what git declares of one is undeclared in the other."""
 _SYSTEM_OBJECTS = frozenset(
@@ -66,6 +80,7 @@ DATA = {
     GroupKind("groupsnapshot.storage.k8s.io", "VolumeGroupSnapshot"): "VolumeGroupSnapshots, which hold data",
 }
 _WORKLOADS = ("apps", "batch")
+_OLD_WORKLOADS = (GroupKind("", "Pod"), GroupKind("", "ReplicationController"))
 _SECRET = GroupKind("", "Secret")
 _TOKENS, _HELM, _LOCK = "tokens of ServiceAccounts", "records of Helm releases", "locks of leader elections"
 _MARKS: tuple[tuple[str, str], ...] = (
@@ -74,6 +89,9 @@ _MARKS: tuple[tuple[str, str], ...] = (
     ("openshift.io/token-secret.name", _TOKENS),
     ("control-plane.alpha.kubernetes.io/leader", _LOCK),
     ("cert-manager.io/certificate-name", "certificates of cert-manager"),
+    ("cert-manager.io/allow-direct-injection", "certificates of cert-manager"),
+    ("istio/multiCluster", "what Istio reads other clusters with"),
+    ("listener.cattle.io/*", "certificates of Rancher"),
     ("acme.cert-manager.io/*", "certificates of cert-manager"),
     ("controller.cert-manager.io/fao", "certificates of cert-manager"),
     ("trust.cert-manager.io/bundle", "bundles of trust-manager"),
@@ -145,9 +163,32 @@ def is_looked_for(resource: Resource) -> bool:
     return served and resource.group_kind not in _SYSTEM_KINDS and not is_silent(resource.group)
 
 
+def is_read_for_names(resource: Resource) -> bool:
+    """Whether objects of a kind, which no namespace has, are read for what they name in one: webhooks, issuers, stores of secrets."""
+    served = not resource.namespaced and "list" in resource.verbs and not is_silent(resource.group)
+    return served and resource.group not in _VIEWS and (resource.group_kind in _NAMING or is_custom(resource.group))
+
+
 def may_own_data(kind: GroupKind) -> bool:
     """Whether deleting an object of a kind may delete what holds data: controllers make it own that."""
-    return kind.group in _WORKLOADS or kind.kind == "Pod" or is_custom(kind.group)
+    return kind.group in _WORKLOADS or kind in _OLD_WORKLOADS or is_custom(kind.group)
+
+
+def taken_apart(live: Mapping[str, Any], kind: GroupKind) -> str:
+    """Return the finalizer by which an operator takes a custom resource apart; empty: none, or a person has allowed it.
+
+    What such a one stands for, a volume, a bucket, a whole cluster, nothing here owns, and it goes with the resource.
+    """
+    metadata = live["metadata"]
+    allowed = (metadata.get("annotations") or {}).get(ALLOW) == "allow"
+    return "" if allowed or not is_custom(kind.group) else next(iter(metadata.get("finalizers") or ()), "")
+
+
+def account_of_token(metadata: Mapping[str, Any]) -> str:
+    """Return the uid of the ServiceAccount with which a Secret goes that a person has made for its token; empty: it is no such one."""
+    annotations = metadata.get("annotations") or {}
+    by_hand = not (metadata.get("ownerReferences") or "kubernetes.io/created-by" in annotations)  # OpenShift makes one for each account
+    return str(annotations.get("kubernetes.io/service-account.uid") or "") if by_hand else ""
 
 
 def left_alone(live: Mapping[str, Any], identity: Identity) -> str | None:
@@ -175,6 +216,10 @@ def _made_by(identity: Identity, labels: Mapping[str, str]) -> str | None:
         return "accounts of OpenShift"
     if identity.group == _RBAC and identity.name.startswith("system:"):
         return "roles and bindings of the system"
+    if identity.group_kind == ROLE_BINDING and identity.name == "admin":  # it has no mark, and people their rights by it
+        return "the rights of a project's owner on OpenShift"
+    if identity.group_kind == _SECRET and identity.name == "istio-ca-secret":
+        return "the root key of Istio"
     if labels.get("owner") == "helm" or labels.get("OWNER") == "TILLER" or identity.name.startswith("sh.helm.release.v1."):
         return _HELM
     return _TOKENS if identity.group_kind == _SECRET and identity.name.startswith("bootstrap-token-") else None

@@ -23,6 +23,7 @@ from handler.model.plan import Action, Change
 from handler.plan.admission import NAMESPACE, Desired, allows, listed
 from handler.plan.inventory import Membership, marks_of
 from handler.plan.judge import skipped
+from handler.plan.references import Named, user_of
 
 HAND_OVER = "hand over to"
 
@@ -40,13 +41,15 @@ class StandingCommit:
 class Declared:
     """What a sibling declares at one commit: `places` of its objects and hooks, as file:line.
 
-    `failure`: why that isn't known, or can't be applied; `empty`: it is known to be nothing.
+    `names`: what those name, where that is asked for; `failure`: why that isn't known, or can't be applied; `empty`: it is known to be
+    nothing.
     """
 
     target: str
     standing: StandingCommit
     places: Mapping[Identity, str] = field(default_factory=dict)
     hooks: Mapping[Identity, str] = field(default_factory=dict)
+    names: Mapping[Named, Identity] = field(default_factory=dict)
     failure: AnnealError | None = None
     empty: bool = False
 
@@ -97,6 +100,12 @@ def kept_for(identity: Identity, found: Iterable[Declared]) -> tuple[str, str]:
             seen = f"target {declared.target} may declare it and can't be rendered at {declared.standing.commit[:12]}"
             return declared.target, f"{seen}: {declared.failure.problems[0]}"
     return "", ""
+
+
+def named_for(identity: Identity, found: Iterable[Declared]) -> str:
+    """Return which object of a sibling names one that it doesn't declare, applied or not; empty: none."""
+    users = ((declared.target, user_of(identity, declared.names)) for declared in found)
+    return next((f"{user} of target {target} names it" for target, user in users if user), "")
 
 
 def refused(item: Desired, owner: Declared) -> Problem | None:

@@ -16,7 +16,8 @@ from handler.model.names import GroupKind, Identity
 
 Named = tuple[str, str, str]  # kind, namespace and name; a cluster-scoped object may mean any namespace: ""
 _FIELD = re.compile(
-    r"(secret|configmap|serviceaccount|service|resourceclaimtemplate|resourceclaim)s?(?:key)?(?:refs?|selector|name)?$", re.IGNORECASE
+    r"(secret|configmap|serviceaccount|service|resourceclaimtemplate|resourceclaim)s?(?:[-_]?key)?[-_]?(?:refs?|selector|name)?$",
+    re.IGNORECASE,
 )
 NAMED_BY_FIELD = frozenset(("Secret", "ConfigMap", "ServiceAccount", "Service", "ResourceClaimTemplate", "ResourceClaim"))
 _KINDS = {kind.lower(): kind for kind in NAMED_BY_FIELD}

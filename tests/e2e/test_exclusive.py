@@ -258,7 +258,7 @@ def test_a_kind_that_its_account_may_not_list_is_named_and_loses_nothing(made: E
     assert "Secret" in note
     assert "ConfigMap," not in note
     (reason,) = [change.reason for change in result.plan.prunes]
-    assert reason.endswith("there can't be listed, so whether one names it isn't known")
+    assert reason.endswith("can't be listed, so whether one names it isn't known")
     made.ahead += 2 * GRACE
     assert made.pruned() == set()
     assert all(map(made.shop.live, (stray, key)))

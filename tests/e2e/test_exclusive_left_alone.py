@@ -36,6 +36,7 @@ PROTECTIONS = {
     "kapp.k14s.io/delete-strategy": "orphan",
     "kluctl.io/skip-delete": "true",
 }
+HELD = "example.com/held"
 CHART = {
     "Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
     "templates/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-helm}\ndata: {key: '1'}\n",
@@ -46,9 +47,15 @@ def typed(version: str, kind: str, space: str, name: str, **body: Any) -> Docume
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": space}, **body}
 
 
-def token(space: str, name: str) -> Document:
-    annotations = {"kubernetes.io/service-account.name": "default"}
+def token(space: str, name: str, account: str = "default") -> Document:
+    annotations = {"kubernetes.io/service-account.name": account}
     return secret(space, name, "x", annotations=annotations) | {"type": "kubernetes.io/service-account-token"}
+
+
+def bound(space: str) -> Document:
+    """Return a binding, which no namespace has, of an account there."""
+    subject = {"kind": "ServiceAccount", "name": "bound", "namespace": space}
+    return {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": space}, "roleRef": VIEW, "subjects": [subject]}
 
 
 def leading(space: str, name: str) -> Document:
@@ -83,6 +90,10 @@ def saved(shop: Shop) -> dict[str, Document]:
         "controller-revision": typed("apps/v1", "ControllerRevision", space, "by-hand", revision=1, data={"spec": {}}),
         "metrics": typed(f"{space}.metrics.k8s.io/v1", "Offer", space, "by-hand", spec={"price": 1}),
         "service-account-token": token(space, "token"),
+        "account-with-a-token": typed("v1", "ServiceAccount", space, "ci"),
+        "token-of-an-account": token(space, "ci-token", "ci"),
+        "bound-in-the-cluster": typed("v1", "ServiceAccount", space, "bound"),
+        "taken-apart-by-its-operator": offer(shop.group, space, "held", finalizers=[HELD]),
         "bootstrap-token": secret(space, "bootstrap-token-abcdef", "x"),
         "claim": claim(space, "data"),
         "owner-of-a-claim": database(space)[0],
@@ -164,7 +175,7 @@ def controlled(host: Host, sandbox: Sandbox, kubectl: Kubectl, tmp_path_factory:
             definition(shop.group),
             definition(f"{shop.name}.metrics.k8s.io", annotations={"api-approved.kubernetes.io": "unapproved"}),
         ]
-        kubectl.apply(*definitions)
+        kubectl.apply(*definitions, bound(shop.name))
         until(lambda: kubectl.ask("GET", f"/apis/{shop.name}.metrics.k8s.io/v1") and kubectl.ask("GET", f"/apis/{shop.group}/v1"))
         other.configure(namespaces=(shop.name,), cluster_scoped=())
         other.push(config_map(shop.name, "of-another-target"))
@@ -197,6 +208,9 @@ def controlled(host: Host, sandbox: Sandbox, kubectl: Kubectl, tmp_path_factory:
         notes = result.plan.notes if result.plan else ()
         living = [each["kind"] for each in going if (live := shop.live(each)) and not live["metadata"].get("deletionTimestamp")]
         yield Controlled(before, uids(shop.live, found), living, notes)
+        kubectl.ask("DELETE", f"/apis/{RBAC}/v1/clusterrolebindings/{shop.name}")
+        held = f"/apis/{shop.group}/v1/namespaces/{shop.name}/offers/held"
+        kubectl.ask("PATCH", held, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
         for each in definitions:
             kubectl.ask("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{each['metadata']['name']}")
 
@@ -213,6 +227,7 @@ def uids(live: Callable[[Document], Document | None], found: dict[str, Document]
         *("endpoints", "endpoint-slice", "event", "lease", "controller-revision", "metrics"),
         *("default-service-account", "root-certificate", "owned", "leader-election", "certificate"),
         *("owner-of-a-claim", "used-by-its-pod", "account-of-openshift", "binding-of-the-system"),
+        *("account-with-a-token", "token-of-an-account", "bound-in-the-cluster", "taken-apart-by-its-operator"),
         *("service-account-token", "bootstrap-token", "helm-object", "helm-release", "claim"),
         *("flux-label", "flux-field-manager", "argocd-annotation", "kapp-label", "kluctl-label"),
         *("kubernixos-label", "fleet-annotation", "cli-utils-annotation"),
@@ -234,7 +249,7 @@ def test_what_nothing_saves_is_deleted(controlled: Controlled) -> None:
         "PersistentVolumeClaims, which hold data (1)",
         "accounts of OpenShift (1)",
         "roles and bindings of the system (1)",
-        "tokens of ServiceAccounts (2)",
+        "tokens of ServiceAccounts (3)",
         "records of Helm releases (1)",
     ],
 )

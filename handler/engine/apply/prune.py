@@ -1,7 +1,7 @@
 """Deleting, the most dangerous thing we do: in stages, each object under its uid and resourceVersion, each stage gone before the next.
 
 Law: only after every apply of the run succeeded, and only what the plan showed; a moved object is judged again, and so is every Namespace
-and CRD, and each undeclared object that may own data, right before it goes; a sibling's record is read again where it may declare an
+and CRD, and each undeclared object that may own data, right before its stage goes; a sibling's record is read again where it may declare an
 object. What isn't gone in time stops the rest: an operator must live to clear its finalizers.
 """
 
@@ -15,13 +15,14 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
 from handler.engine.apply.wait_deleted import Report, unreported, wait_until_gone
+from handler.engine.planner.exclusive_look import is_owner, left_for
+from handler.engine.planner.exclusive_needs import Needs
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
 from handler.model.errors import Moved
 from handler.model.names import Identity, Resource
 from handler.model.plan import Action, Change, Plan
 from handler.plan.admission import CRD, NAMESPACE
-from handler.plan.exclusive import may_own_data
 from handler.plan.prune import prune_stages
 
 _TRIES = 3
@@ -44,10 +45,14 @@ class Pruner:
 
     def prune(self) -> None:
         """Delete the plan's candidates in stages, each gone before the next. Raises StillDeleting: some aren't gone."""
+        exclusive = self.planner.exclusive
         going = [change for change in self.planned.plan.prunes if change.writes and change.uid not in self.keep]
-        for stage in prune_stages(going, self.planned.bodies):
+        needs = exclusive.needed_again(going)
+        going = self._without_needed(going, needs)
+        for number, stage in enumerate(prune_stages(going, self.planned.bodies)):
             self.between()
-            answers = parallel([partial(self._prune_one, change) for change in stage])
+            needs = exclusive.looked_again(stage) if number else needs
+            answers = parallel([partial(self._prune_one, change, needs) for change in stage])
             done = [answer for answer in answers if isinstance(answer, Change)]
             self.outcomes += done
             self.wrote([change for change in done if change.writes])
@@ -55,16 +60,22 @@ class Pruner:
             gone = [(self._resource(change), change.identity, change.uid) for change in done if change.writes]
             wait_until_gone(self.planner.api, gone, self.fence, self.lingering)
 
+    def _without_needed(self, going: Sequence[Change], needs: Needs) -> list[Change]:
+        """Leave orphans that something needs since the plan has looked."""
+        kept = {each.uid: why for each in going if each.unmarked and (why := needs.why(each.identity, each.uid))}
+        self.outcomes += [replace(each, action=Action.SKIP, reason=left_for(kept[each.uid])) for each in going if each.uid in kept]
+        return [each for each in going if each.uid not in kept]
+
     def keep_all(self, unwritten: Sequence[Identity]) -> None:
         """Leave every candidate, for what was to be written and wasn't may be what replaces it; the next run that writes it prunes."""
         more = f" and {len(unwritten) - 1} more" if len(unwritten) > 1 else ""
         reason = f"{unwritten[0]}{more} wasn't written by its step, {_DOUBT}"
         self.outcomes += [replace(each, action=Action.SKIP, reason=reason) for each in self.planned.plan.prunes if each.writes]
 
-    def _prune_one(self, change: Change, tries: int = _TRIES) -> Change:
+    def _prune_one(self, change: Change, needs: Needs, tries: int = _TRIES) -> Change:
         resource = self._resource(change)
-        if change.identity.group_kind in (CRD, NAMESPACE) or (change.unmarked and may_own_data(change.identity.group_kind)):
-            change = self._looked_at_again(change, resource)
+        if change.identity.group_kind in (CRD, NAMESPACE) or is_owner(change):
+            change = self._looked_at_again(change, resource, needs)
         if not change.writes or change.reason in (_GOING, _GONE):
             return change
         sibling, reason = self.planned.decision.handover.doubt(change.identity)
@@ -76,17 +87,18 @@ class Pruner:
             self.fence()
             if tries == 1:
                 raise
-            again = self._looked_at_again(change, resource)
-            return self._prune_one(again, tries - 1) if again.writes else again
+            needs = self.planner.exclusive.looked_again([change])
+            again = self._looked_at_again(change, resource, needs)
+            return self._prune_one(again, needs, tries - 1) if again.writes else again
         return change
 
-    def _looked_at_again(self, change: Change, resource: Resource) -> Change:
+    def _looked_at_again(self, change: Change, resource: Resource, needs: Needs) -> Change:
         found = probe(self.planner.api, [(resource, change.identity.namespace, change.identity.name)])
         live = next(iter(found.values()), None)
         if live is None or live["metadata"]["uid"] != change.uid:
             return replace(change, reason=_GONE)
         if change.unmarked:
-            return self.planner.exclusive.judged_again(change, live, self.planned.desired)
+            return self.planner.exclusive.judged_again(change, live, self.planned.desired, needs)
         return self.planner.prune_judge.judged_again(live, self.planned.desired, self.planned.leftovers)
 
     def _resource(self, change: Change) -> Resource:

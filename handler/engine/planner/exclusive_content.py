@@ -16,7 +16,7 @@ from handler.cluster.live import metadata
 from handler.cluster.parallel import parallel
 from handler.model.errors import AnnealError, ApiRefused
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of
-from handler.plan.exclusive import DATA, SYSTEM, is_silent, left_alone, own_rights
+from handler.plan.exclusive import DATA, SYSTEM, account_of_token, is_silent, left_alone, own_rights, taken_apart
 from handler.state.record_format import is_recordable
 
 UNMARKED = f"!{PART_OF}"
@@ -24,7 +24,10 @@ _PRECONDITIONS = ("uid", "resourceVersion")  # what an aggregated API serves wit
 _WORKERS = 8
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"  # the whole object once more
 
+_OWN = "is the target's own"
+
 Object = dict[str, Any]
+Needed = dict[Identity, tuple[tuple[str, ...], str]]  # what may not go: the uids of its owners, and why
 Rights = Mapping[str, Collection[Identity] | None]  # by exclusive namespace: see `own_rights`
 _NO_RIGHTS: Rights = {}
 
@@ -33,21 +36,21 @@ _NO_RIGHTS: Rights = {}
 class _Listed:
     """One LIST: what may be an orphan, what is declared, by uid, how much else is left alone, by noun, and the uids of owners, by uid.
 
-    `needed`: what is declared, or holds data, and has owners, with their uids.
+    `needed`: what may not go and has owners, with their uids, and why.
     """
 
     orphans: dict[str, Object] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
     left: dict[str, str] = field(default_factory=dict)
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    needed: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
+    needed: Needed = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class ExclusiveContent:
     """What all LISTs have found, an object that several kinds serve once.
 
-    `silent`: API groups that don't answer; `owners`, `needed`: see `_Listed`; `marked`: owners of members of any ApplySet, by these.
+    `silent`: API groups that don't answer; `owners`, `needed`: see `_Listed`; `marked`: as `needed`, of what was read for names.
     """
 
     silent: frozenset[str]
@@ -55,8 +58,8 @@ class ExclusiveContent:
     declared: set[str] = field(default_factory=set)
     left: dict[str, tuple[str, str]] = field(default_factory=dict)
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    needed: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
-    marked: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
+    needed: Needed = field(default_factory=dict)
+    marked: Needed = field(default_factory=dict)
     failed: dict[tuple[GroupKind, str], AnnealError] = field(default_factory=dict)
 
     def add(self, resource: Resource, namespace: str, answer: _Listed | AnnealError) -> None:
@@ -102,11 +105,9 @@ class ExclusiveContent:
 
         `members`: the uids of what owns members.
         """
+        own = {identity: (uids, _OWN) for identity, uids in (members or {}).items()}
         found: dict[str, str] = {}
-        own = {**(members or {}), **self.needed}
-        for identity, uids in {**self.marked, **own}.items():
-            whose = "is the target's own" if identity in own else "is a member of an ApplySet"
-            why = "holds data" if identity.group_kind in DATA else whose
+        for identity, (uids, why) in {**self.marked, **own, **self.needed}.items():
             found |= dict.fromkeys(self.above(uids), f"{identity}, which {why},")
         return found
 
@@ -160,11 +161,26 @@ def _listed(api: Api, resource: Resource, namespace: str, declared: Collection[I
 
 
 def _note_owners(live: Object, found: _Listed, declared: Collection[Identity]) -> None:
-    if references := live["metadata"].get("ownerReferences"):
-        identity, owners = identity_of(live), tuple(str(each.get("uid")) for each in references)
-        found.owners[str(live["metadata"]["uid"])] = owners
-        if identity.group_kind in DATA or identity in declared:
-            found.needed[identity] = owners
+    metadata, identity = live["metadata"], identity_of(live)
+    owners = tuple(str(each.get("uid")) for each in metadata.get("ownerReferences") or ())
+    if owners:
+        found.owners[str(metadata["uid"])] = owners
+    if account := account_of_token(metadata):
+        found.needed[identity] = (account,), "is a token of it"
+    elif owners and (why := why_needed(live, identity, declared)):
+        found.needed[identity] = owners, why
+
+
+def why_needed(live: Object, identity: Identity, declared: Collection[Identity] = ()) -> str:
+    """Return why a live object may not go with what owns it; empty: it may."""
+    if identity.group_kind in DATA:
+        return "holds data"
+    if identity in declared:
+        return _OWN
+    if PART_OF in (live["metadata"].get("labels") or {}):
+        return "is a member of an ApplySet"
+    finalizer = taken_apart(live, identity.group_kind)
+    return f"its operator takes apart by finalizer {finalizer}" if finalizer else ""
 
 
 def _sort(live: Object, found: _Listed, declared: Collection[Identity], rights: Collection[Identity] | None) -> None:

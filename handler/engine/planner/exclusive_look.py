@@ -4,8 +4,8 @@
     other runs              nothing is asked: what the record knows stays there
 
 Law: what can't be read is no orphan, and the grace of what the record knows of it begins again. Only an object that this plan has seen,
-under the uid whose grace is over, is deleted, and never one that a sibling declares, that a declared object names, or with which something
-that holds data would go.
+under the uid whose grace is over, is deleted, and never one that a sibling declares or names, that a declared object names, or with which
+something that holds data would go.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from handler.engine.planner.exclusive_needs import Needs, Users, named_in_git, u
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest
-from handler.model.names import Identity, Resource, identity_of, uid_and_version
+from handler.model.names import Identity, Resource, identity_of, kubectl, uid_and_version
 from handler.model.plan import Action, Change
 from handler.plan.exclusive import (
     DATA,
@@ -37,10 +37,11 @@ from handler.plan.exclusive import (
     own_rights,
     rights_of,
     said,
+    taken_apart,
     unread,
     until,
 )
-from handler.plan.prune import kept_by_itself, left_to
+from handler.plan.prune import ALLOW, kept_by_itself, left_to
 from handler.state.record import Orphan
 from handler.state.record_format import seconds_of, stamp
 
@@ -120,23 +121,40 @@ class ExclusiveLook:
         room = max(MOST - len(unseen), 0)
         needs, used = self._needs(seen, inside, git)
         judged = [self._judged(ask, live, known, room - number, needs) for number, live in enumerate(_in_order(inside, known, needs))]
-        claims = handover.claims([change.identity for change in judged if change.writes])
+        due = [change.identity for change in judged if change.writes]
+        claims, needed = handover.claims(due), handover.users(due)
         bodies = {identity_of(live): live for live in inside}
-        changes = list(_behind([_claimed(change, bodies[change.identity], claims) for change in judged], used))
+        changes = list(_behind([_claimed(change, bodies[change.identity], claims, needed) for change in judged], used))
         kept = [*(_again(each, ask, self.target) for each in unseen), *_recorded(changes[:room], known, ask.now)]
         beside = [_beside(live) for live in seen.orphans.values() if identity_of(live).namespace not in spaces]
         notes = [_AT_HOME.format(home)] if home in self.target.exclusive else []
         notes += [_CUT.format(_BESIDE, len(ask.beside))] if len(ask.beside) > _BESIDE else []
         return ExclusiveFindings(tuple(changes), bodies, tuple(kept), tuple(beside), (*notes, *seen.notes()))
 
-    def judged_again(self, change: Change, live: Object, declared: Collection[Identity]) -> Change:
-        """Judge an orphan from what is live right before its deletion."""
+    def needed_again(self, changes: Iterable[Change]) -> Needs:
+        """Return what keeps orphans right before the first of them goes: one LIST of each kind, for all orphans of a namespace."""
+        leaving = {each.uid: each.identity for each in changes if each.unmarked}
+        seen = ExclusiveContent(self.discovery.stale)
+        found = users(self.api, self.discovery.listable() if leaving else (), seen, leaving)
+        needs = Needs(owning=seen.owning(), unread=seen.unread(), unasked=found.unasked)
+        return replace(needs, used=found.of([uid for uid, each in leaving.items() if not needs.why(each, uid)]))
+
+    def looked_again(self, changes: Iterable[Change]) -> Needs:
+        """Return what keeps orphans that own what holds data by now: one LIST of each kind that may, for all orphans of a namespace."""
+        spaces = sorted({each.identity.namespace for each in changes if is_owner(each)})
+        listed = self.discovery.listable() if spaces else ()
+        kinds = [kind for kind in listed if is_looked_for(kind) and (kind.group_kind in DATA or may_own_data(kind.group_kind))]
+        seen = read(self.api, [(kind, space) for kind in kinds for space in spaces], self.discovery.stale)
+        return Needs(owning=seen.owning(), unread=seen.unread())
+
+    def judged_again(self, change: Change, live: Object, declared: Collection[Identity], needs: Needs) -> Change:
+        """Judge an orphan from what is live right before its deletion. `needs`: see `looked_again`."""
         if mine := self._own(change.identity):
-            return replace(change, action=Action.SKIP, reason=f"is left alone: {mine}")
+            return replace(change, action=Action.SKIP, reason=left_for(mine))
         noun = "is declared" if change.identity in declared else left_alone(live, change.identity)
-        kept = kept_by_itself(live) or noun or (self._data_of(change) if may_own_data(change.identity.group_kind) else "")
+        kept = kept_by_itself(live) or noun or _by_operator(live) or needs.by_data(change.identity, change.uid)
         if noun is not None or kept:
-            return replace(change, action=Action.SKIP, reason=f"is left alone: {kept or 'it has an owner'}")
+            return replace(change, action=Action.SKIP, reason=left_for(kept or "it has an owner"))
         return replace(change, resource_version=uid_and_version(live)[1])
 
     def _needs(self, seen: ExclusiveContent, inside: Sequence[Object], git: DeclaredObjects) -> tuple[Needs, Users]:
@@ -147,12 +165,6 @@ class ExclusiveLook:
         found = users(self.api, self.discovery.listable(), seen, _leaving(inside, needs))
         needs = replace(needs, owning=seen.owning(git.owners), unread=seen.unread(), unasked=found.unasked)
         return replace(needs, used=found.of(_leaving(inside, needs))), found
-
-    def _data_of(self, change: Change) -> str:
-        """Return why an object stays as it owns what holds data by now; empty: it doesn't."""
-        kinds = (kind for kind in self.discovery.listable() if kind.group_kind in DATA)
-        seen = read(self.api, [(kind, change.identity.namespace) for kind in kinds], self.discovery.stale)
-        return Needs({}, seen.owning(), seen.unread()).by_data(change.identity, change.uid)
 
     def _judged(self, ask: ExclusiveRequest, live: Object, known: Mapping[str, Orphan], room: int, needs: Needs) -> Change:
         identity, (uid, version) = identity_of(live), uid_and_version(live)
@@ -201,10 +213,28 @@ _CUT = "undeclared objects are looked for in the first {} of {} namespaces"
 _AT_HOME = "namespace {} holds the workload of this very handler, which git doesn't declare: nothing there is an orphan"
 
 
+def left_for(why: str) -> str:
+    """Return the reason of an orphan that the plan would have had go."""
+    return f"is left alone: {why}"
+
+
+def is_owner(change: Change) -> bool:
+    """Whether with the orphan of a change something may go that holds data."""
+    return change.unmarked and may_own_data(change.identity.group_kind)
+
+
 def _kept(live: Object, needs: Needs) -> str:
     """Return what keeps an orphan whatever its grace; empty: nothing."""
     since = live["metadata"].get("deletionTimestamp")
-    return kept_by_itself(live) or (f"is being deleted since {since}" if since else needs.why(identity_of(live), uid_and_version(live)[0]))
+    going = f"is being deleted since {since}" if since else _by_operator(live)
+    return kept_by_itself(live) or going or needs.why(identity_of(live), uid_and_version(live)[0])
+
+
+def _by_operator(live: Object) -> str:
+    identity = identity_of(live)
+    finalizer = taken_apart(live, identity.group_kind)
+    seen = f"its operator takes it apart by finalizer {finalizer}, and what goes with it can't be seen"
+    return f"{seen}; if that may go: {kubectl('annotate', identity, f'{ALLOW}=allow')}" if finalizer else ""
 
 
 def _leaving(inside: Iterable[Object], needs: Needs) -> dict[str, Identity]:
@@ -231,8 +261,14 @@ def _in_order(found: Iterable[Object], known: Mapping[str, Orphan], needs: Needs
     return sorted(found, key=lambda live: (bool(_kept(live, needs)), live["metadata"].get("uid") not in known, identity_of(live)))
 
 
-def _claimed(change: Change, live: Object, claims: Mapping[Identity, tuple[str, str]]) -> Change:
-    return replace(left_to(live, *claims[change.identity]), unmarked=True) if change.identity in claims else change
+def _claimed(change: Change, live: Object, claims: Mapping[Identity, tuple[str, str]], needed: Mapping[Identity, str]) -> Change:
+    """Return the change of an orphan that siblings declare (`claims`) or name (`needed`)."""
+    if change.identity in claims:
+        return replace(left_to(live, *claims[change.identity]), unmarked=True)
+    if change.identity in needed:
+        kept = said(change.identity, f"; kept: {needed[change.identity]}; declare it, too")
+        return replace(change, action=Action.SKIP, reason=kept, until="")
+    return change
 
 
 def _behind(changes: Sequence[Change], used: Users) -> Iterator[Change]:

@@ -1,7 +1,7 @@
 """What keeps undeclared objects that others need: what stays names them, or something that may not go would go with them. Writes nothing.
 
     declared objects     by their manifests
-    live objects         of all kinds that may name others, but for those that go
+    live objects         of all kinds there that may name others, but for those that go; of those that no namespace has, which do name some
 
 Law: where that can't be read, what may be needed stays. Bodies are read page by page, and no more than names is kept of them; only where
 something may go, one LIST of each kind.
@@ -9,18 +9,18 @@ something may go, one LIST of each kind.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from handler.cluster.api import Api
 from handler.cluster.live import Listing, pages
 from handler.cluster.parallel import parallel
-from handler.engine.planner.exclusive_content import ExclusiveContent, Object
+from handler.engine.planner.exclusive_content import ExclusiveContent, Needed, Object, why_needed
 from handler.model.errors import AnnealError, ApiRefused
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, Identity, Resource, identity_of, kubectl
-from handler.plan.exclusive import is_looked_for, is_silent, may_own_data
+from handler.plan.exclusive import is_looked_for, is_read_for_names, is_silent, may_own_data
 from handler.plan.references import NAMED_BY_FIELD, Named, may_name, named_by, user_of
 
 _WORKERS = 8
@@ -76,7 +76,7 @@ class Needs:
         if user := user_of(identity, self.named) or (self.used[uid].identity if uid in self.used else None):
             return f"{user} names it; declare it, too"
         kinds = self.unasked.get(identity.namespace) if identity.kind in NAMED_BY_FIELD else None
-        return f"{kinds} there can't be listed, so whether one names it isn't known" if kinds else ""
+        return f"{kinds} can't be listed, so whether one names it isn't known" if kinds else ""
 
     def by_data(self, identity: Identity, uid: str) -> str:
         """Return why an orphan stays for what it owns; empty: that may go with it."""
@@ -94,24 +94,24 @@ def named_in_git(manifests: Iterable[Manifest]) -> dict[Named, Identity]:
 def users(api: Api, kinds: Iterable[Resource], seen: ExclusiveContent, leaving: Mapping[str, Identity]) -> Users:
     """Return what names orphans, and add to `seen` what owns what there. `kinds`: all that are served; `leaving`: those that may go.
 
-    Only the namespaces of these are looked at. What can't name anything is listed only where an ApplySet has it, for its owners.
+    Only the namespaces of these are looked at, and what no namespace has. What can't name anything is listed only where an ApplySet has
+    it, for its owners.
     """
     spaces = sorted({identity.namespace for identity in leaving.values()})
     silent = min((group for group in seen.silent if not is_silent(group)), default="")
-    unasked = dict.fromkeys(spaces, f"the objects of API group {silent}") if silent else {}
+    unasked = dict.fromkeys(spaces, f"the objects of API group {silent} there") if silent else {}
     wanted: dict[Named, set[str]] = {}
     for uid, each in leaving.items():
-        wanted.setdefault((each.kind, each.namespace, each.name), set()).add(uid)
-    scopes = [(kind, space) for kind in kinds if is_looked_for(kind) for space in spaces]
+        for space in (each.namespace, ""):  # a name without a namespace, in what has none, may mean any
+            wanted.setdefault((each.kind, space, each.name), set()).add(uid)
+    scopes = [(kind, space) for kind in kinds for space in _scopes(kind, spaces)]
     tasks = [partial(_read, api, kind, space, wanted) for kind, space in scopes if (kind.group_kind, space) not in seen.failed]
     answers = iter(parallel(tasks, _WORKERS))
     found: list[User] = []
     for kind, space in scopes:
         answer = seen.failed.get((kind.group_kind, space)) or next(answers)
         if isinstance(answer, AnnealError):
-            seen.failed.setdefault((kind.group_kind, space), answer)
-            if may_name(kind.group_kind):
-                unasked.setdefault(space, kind.plural)
+            unasked = _unread(kind, space, spaces, answer, seen) | unasked
             continue
         seen.owners |= answer.owners
         seen.marked |= answer.marked
@@ -119,13 +119,27 @@ def users(api: Api, kinds: Iterable[Resource], seen: ExclusiveContent, leaving: 
     return Users(seen, tuple(found), unasked)
 
 
+def _scopes(kind: Resource, spaces: Sequence[str]) -> Sequence[str]:
+    if is_looked_for(kind):
+        return spaces
+    return [""] if spaces and is_read_for_names(kind) else ()
+
+
+def _unread(kind: Resource, space: str, spaces: Sequence[str], error: AnnealError, seen: ExclusiveContent) -> dict[str, str]:
+    """Return, by namespace, what couldn't be listed and may name something there; in one, it may own something, too."""
+    if not space:
+        return dict.fromkeys(spaces, f"{kind.plural}, which no namespace has,")
+    seen.failed.setdefault((kind.group_kind, space), error)
+    return {space: f"{kind.plural} there"} if may_name(kind.group_kind) else {}
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One LIST: what names orphans, and the uids of owners, by uid and of members of an ApplySet."""
+    """One LIST: what names orphans, the uids of owners, by uid, and what may not go with them."""
 
     users: list[User] = field(default_factory=list)
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    marked: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
+    marked: Needed = field(default_factory=dict)
 
 
 def _read(api: Api, kind: Resource, space: str, wanted: Mapping[Named, Collection[str]]) -> _Read:
@@ -144,8 +158,8 @@ def _note(live: Object, found: _Read, wanted: Mapping[Named, Collection[str]], *
     uid, identity, metadata = str(live["metadata"].get("uid")), identity_of(live), live["metadata"]
     if owners := tuple(str(each.get("uid")) for each in metadata.get("ownerReferences") or ()):
         found.owners[uid] = owners
-        if PART_OF in (metadata.get("labels") or {}):
-            found.marked[identity] = owners
+        if why := why_needed(live, identity):
+            found.marked[identity] = owners, why
     named = named_by([(identity, live)]) if names else {}
     if used := frozenset(each for name in wanted.keys() & named.keys() for each in wanted[name]):
         found.users.append(User(uid, identity, used))

@@ -10,10 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from handler.config.settings import Target
 from handler.engine.planner.desired import Preparer
+from handler.engine.planner.exclusive_needs import named_in_git
 from handler.model.errors import AnnealError, ClusterUnavailable, Moved, PathMissing, PlanRefused, Problem, TransientError
 from handler.model.names import PART_OF, Identity
 from handler.model.plan import Change
@@ -27,6 +29,7 @@ from handler.plan.handover import (
     kept_for,
     left_off_head,
     may_declare,
+    named_for,
     refused,
     refused_to_namesake,
     refused_to_strangers,
@@ -157,6 +160,12 @@ class SiblingQuestions:
         with self._lock:
             found = {identity: kept_for(identity, self._declared(identity)) for identity in identities}
         return {identity: claim for identity, claim in found.items() if claim[0]}
+
+    def users(self, identities: Collection[Identity]) -> dict[Identity, str]:
+        """Return which of some undeclared objects siblings need, applied or not: what names them. Raises AnnealError: see `claims`."""
+        with self._lock:
+            found = {identity: named_for(identity, self._declared(identity)) for identity in identities}
+        return {identity: user for identity, user in found.items() if user}
 
     def _declared(self, identity: Identity) -> Iterator[Declared]:
         """Yield what each sibling whose whitelists allow an object declares, commit by commit; each is rendered as it is asked for."""
@@ -322,7 +331,8 @@ class SiblingQuestions:
         commit = standing.commit
         if commit not in look.declared:
             listed = recorded and look.state is not None and look.state.commit == commit
-            look.declared[commit] = _listed(look, standing) if listed else _rendered(look, standing, older=commit != self.head)
+            rendered = partial(_rendered, look, standing, older=commit != self.head, names=bool(self.target.exclusive))
+            look.declared[commit] = _listed(look, standing) if listed else rendered()
         return look.declared[commit]
 
     def _has_moved(self, sibling: Sibling, versions: Mapping[str, str]) -> bool:
@@ -358,7 +368,7 @@ def _listed(look: _Look, standing: StandingCommit) -> Declared:
     return Declared(look.sibling.target.name, standing, dict.fromkeys(look.state.declared if look.state else (), ""))
 
 
-def _rendered(look: _Look, standing: StandingCommit, *, older: bool) -> Declared:
+def _rendered(look: _Look, standing: StandingCommit, *, older: bool, names: bool) -> Declared:
     """Render a sibling; an empty set that its target doesn't allow is a failure of its runs, as a path that isn't there is."""
     target = look.sibling.target
     try:
@@ -371,6 +381,8 @@ def _rendered(look: _Look, standing: StandingCommit, *, older: bool) -> Declared
         fix = f"set prune: {{allowEmpty: true}} on target {target.name} if that is meant, or correct its path and include"
         failure = PlanRefused.of(f"target {target.name}", "the render declares no object", fix=fix)
         return Declared(target.name, standing, failure=failure, empty=True)
-    hooks = {identity: item.manifest.place for identity, item in prepared.planned_hooks.items.items()}
+    by_hooks = prepared.planned_hooks.items
+    hooks = {identity: item.manifest.place for identity, item in by_hooks.items()}
     places = {item.identity: item.manifest.place for item in items if item.mode is not Mode.HOOK}
-    return Declared(target.name, standing, places, hooks)
+    named = named_in_git(item.manifest for item in (*items, *by_hooks.values())) if names else {}
+    return Declared(target.name, standing, places, hooks, named)

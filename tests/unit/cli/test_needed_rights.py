@@ -104,6 +104,9 @@ def test_an_exclusive_namespace_needs_rights_on_every_kind_that_may_be_undeclare
     assert Grant("shop", "example.com", "cups", ("delete", "get", "list", "watch")) in found
     assert [grant.verbs for grant in found if grant.resource == "configmaps"] == [WRITES, WRITES]
     assert not any(grant.resource == "cups" and grant.namespace == "jobs" for grant in found)
+    issuers = Resource("example.com", "v1", "Issuer", "issuers", False, frozenset({"list"}))
+    found = target_grants(target, NeededKinds((CONFIGMAPS,), ("shop",), undeclared=(issuers,)))
+    assert [grant for grant in found if grant.resource == "issuers"] == [Grant("", "example.com", "issuers", ("list",))]
 
 
 def test_roles_and_bindings_are_escalated_by_name_only() -> None:

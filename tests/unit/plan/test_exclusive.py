@@ -12,13 +12,16 @@ from handler.model.plan import Action, Change
 from handler.plan.exclusive import (
     SYSTEM,
     Sighting,
+    account_of_token,
     held_strangers,
     is_looked_for,
+    is_read_for_names,
     left_alone,
     may_own_data,
     own_rights,
     rights_of,
     said,
+    taken_apart,
     unread,
     until,
 )
@@ -69,11 +72,29 @@ def test_kinds_that_may_hold_orphans(kind: Resource, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (resource("cert-manager.io", "ClusterIssuer", namespaced=False), True),
+        (resource("apiregistration.k8s.io", "APIService", namespaced=False), True),
+        (resource("rbac.authorization.k8s.io", "ClusterRoleBinding", namespaced=False), True),
+        (resource("cert-manager.io", "Issuer"), False),
+        (resource("cert-manager.io", "ClusterIssuer", namespaced=False, verbs=frozenset({"get"})), False),
+        (resource("", "Node", namespaced=False), False),
+        (resource("wgpolicyk8s.io", "ClusterPolicyReport", namespaced=False), False),
+        (resource("image.openshift.io", "Image", namespaced=False), False),
+    ],
+)
+def test_kinds_that_no_namespace_has_and_that_name_something_in_one(kind: Resource, expected: bool) -> None:
+    assert is_read_for_names(kind) is expected
+
+
+@pytest.mark.parametrize(
     ("group", "kind", "expected"),
     [
         ("apps", "StatefulSet", True),
         ("batch", "Job", True),
         ("", "Pod", True),
+        ("", "ReplicationController", True),
         ("postgresql.cnpg.io", "Cluster", True),
         ("", "ConfigMap", False),
         ("networking.k8s.io", "NetworkPolicy", False),
@@ -147,6 +168,13 @@ HELM = {"manager": "helm", "operation": "Update", "fieldsV1": {"f:data": {"f:key
         (live(annotations={"control-plane.alpha.kubernetes.io/leader": "{}"}), "locks of leader elections"),
         (live("Endpoints", annotations={"control-plane.alpha.kubernetes.io/leader": "{}"}), "locks of leader elections"),
         (live("Secret", "acme-key", labels={"controller.cert-manager.io/fao": "true"}), "certificates of cert-manager"),
+        (live("Secret", annotations={"cert-manager.io/allow-direct-injection": "true"}), "certificates of cert-manager"),
+        (live("Secret", annotations={"listener.cattle.io/cn-a": "a"}), "certificates of Rancher"),
+        (live("Secret", labels={"istio/multiCluster": "true"}), "what Istio reads other clusters with"),
+        (live("Secret", "istio-ca-secret"), "the root key of Istio"),
+        (live(name="istio-ca-secret"), None),
+        (rbac("RoleBinding", "admin"), "the rights of a project's owner on OpenShift"),
+        (rbac("Role", "admin"), None),
         (live("Ingress", annotations={"cert-manager.io/cluster-issuer": "le"}), None),
         (live("Secret", annotations={"replicator.v1.mittwald.de/replicated-from-version": "1"}), "what kubernetes-replicator copies"),
         (live("Secret", annotations={"replicator.v1.mittwald.de/replicate-to": "a"}), None),
@@ -159,6 +187,33 @@ HELM = {"manager": "helm", "operation": "Update", "fieldsV1": {"f:data": {"f:key
 )
 def test_what_is_left_alone_though_git_does_not_declare_it(found: dict[str, Any], expected: str | None) -> None:
     assert noun(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("group", "metadata", "expected"),
+    [
+        ("s3.services.k8s.aws", {"finalizers": ["finalizers.services.k8s.aws/Bucket", "other"]}, "finalizers.services.k8s.aws/Bucket"),
+        ("longhorn.io", {"finalizers": ["longhorn.io"], "annotations": {"a": "b"}}, "longhorn.io"),
+        ("cluster.x-k8s.io", {"finalizers": ["cluster.cluster.x-k8s.io"]}, "cluster.cluster.x-k8s.io"),
+        ("longhorn.io", {"finalizers": ["longhorn.io"], "annotations": {"anneal.dev/prune": "allow"}}, ""),
+        ("longhorn.io", {}, ""),
+        ("", {"finalizers": ["service.kubernetes.io/load-balancer-cleanup"]}, ""),
+    ],
+)
+def test_what_an_operator_takes_apart(group: str, metadata: dict[str, Any], expected: str) -> None:
+    assert taken_apart({"metadata": metadata}, GroupKind(group, "Any")) == expected
+
+
+def test_the_account_of_a_token_that_a_person_has_made() -> None:
+    annotations = {"kubernetes.io/service-account.name": "ci", "kubernetes.io/service-account.uid": "u"}
+    made = annotations | {"kubernetes.io/created-by": "openshift.io/create-dockercfg-secrets"}
+    found: tuple[dict[str, Any], ...] = (
+        {"annotations": annotations},
+        {"annotations": made},
+        {"annotations": annotations, "ownerReferences": [{"uid": "u"}]},
+        {},
+    )
+    assert [account_of_token(each) for each in found] == ["u", "", "", ""]
 
 
 def binding(named: str, /, **subject: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from handler.plan.handover import (
     left_off_head,
     marks_taken_from,
     may_declare,
+    named_for,
     refused,
     refused_to_namesake,
     refused_to_strangers,
@@ -198,3 +199,10 @@ def test_only_the_marks_of_what_its_taker_leaves_as_it_lives_are_written(metadat
     assert taken.reason == "taken over from a; its content stays as it is"
     assert taken.manifest is not None
     assert (taken.manifest.body(), taken.manifest.place) == ({**BODY, "metadata": {**metadata, **marks}}, "b/x.yaml:1")
+
+
+def test_what_a_sibling_names_though_it_does_not_declare_it() -> None:
+    user = Identity("autoscaling", "HorizontalPodAutoscaler", "shop", "user")
+    names = replace(NOTHING, names={(X.kind, X.namespace, X.name): user})
+    assert named_for(X, [NOTHING, BROKEN, names]) == "HorizontalPodAutoscaler/shop/user of target c names it"
+    assert named_for(replace(X, name="other"), [names]) == ""

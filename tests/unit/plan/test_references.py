@@ -61,6 +61,8 @@ def test_what_a_workload_uses(spec: dict[str, Any], expected: str) -> None:
         ({"roleRef": {"kind": "Role", "name": "a"}}, ("Role", "shop", "a")),
         ({"subjects": [{"kind": "ServiceAccount", "name": "a", "namespace": "jobs"}]}, ("ServiceAccount", "jobs", "a")),
         ({"metadata": {"annotations": {"nginx.ingress.kubernetes.io/auth-secret": "jobs/a"}}}, ("Secret", "jobs", "a")),
+        ({"parameters": {"csi.storage.k8s.io/provisioner-secret-name": "a"}}, ("Secret", "shop", "a")),
+        ({"spec": {"config_map": "a", "secret_key_ref": {"name": "b"}}}, ("Secret", "shop", "b")),
         ({"webhooks": [{"clientConfig": {"service": {"name": "a", "namespace": "jobs"}}}]}, ("Service", "jobs", "a")),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from handler.config.settings import HoldAbove
 from handler.engine.planner import exclusive_look
 from handler.engine.planner.exclusive_look import DeclaredObjects, ExclusiveRequest
+from handler.engine.planner.exclusive_needs import Needs
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change
@@ -294,7 +295,7 @@ def test_what_git_declares_right_before_its_deletion_stays(watched: Watched) -> 
     live = stray(watched)
     due(watched)
     (change,) = (each for each in watched.plan(config_map("web")).plan.prunes if each.action is Action.PRUNE)
-    again = watched.shop.planner.exclusive.judged_again(change, live, {change.identity})
+    again = watched.shop.planner.exclusive.judged_again(change, live, {change.identity}, Needs())
     assert (again.action, again.reason) == (Action.SKIP, "is left alone: is declared")
 
 
@@ -355,5 +356,5 @@ def test_what_became_the_targets_own_account_right_before_its_deletion_stays(wat
     who: Reply = (201, {"status": {"userInfo": {"username": user}}}, {})
     watched.shop.meet = lambda call, do: who if user and call.asked.path.endswith("/selfsubjectreviews") else do()
     change = Change(Action.PRUNE, Identity("", "ServiceAccount", "shop", "it"), "u", "1", unmarked=True)
-    again = watched.shop.planner.exclusive.judged_again(change, {"metadata": {"uid": "u", "resourceVersion": "2"}}, ())
+    again = watched.shop.planner.exclusive.judged_again(change, {"metadata": {"uid": "u", "resourceVersion": "2"}}, (), Needs())
     assert (again.writes, left in again.reason) == (not left, True)

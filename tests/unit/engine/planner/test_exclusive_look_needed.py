@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from handler.model.names import PART_OF
+from handler.model.names import PART_OF, Resource
 from handler.model.plan import Action
 from handler.state.record_format import stamp
-from tests.fakes.apiserver import Call
+from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply, Way, straight
-from tests.unit.engine.apply.planned_target import MAPS, config_map, ours
-from tests.unit.engine.planner.watched_namespace import HOUR, Watched, stray
+from tests.fakes.apiserver.kinds import VERBS, WORKLOADS, Served
+from tests.fakes.apiserver.server import Asked
+from tests.unit.engine.apply.planned_target import MAPS, PlannedTarget, config_map, ours
+from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, Watched, stray
 
 SAID = "isn't declared in exclusive namespace shop; kept: "
 CLAIMS = "/api/v1/namespaces/shop/persistentvolumeclaims"
@@ -207,6 +210,151 @@ def test_no_body_is_read_where_nothing_goes(watched: Watched) -> None:
     stray(watched, "goes")
     watched.run(config_map("web"))
     assert asked.count(PODS) == 3
+
+
+BUCKETS = "/apis/acme.io/v1/namespaces/shop/buckets"
+
+
+def bucket(**metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "acme.io/v1", "kind": "Bucket", "metadata": {"name": "orders", "namespace": "shop", **metadata}}
+
+
+@pytest.fixture
+def with_buckets() -> Watched:
+    kind = Served(Resource("acme.io", "v1", "Bucket", "buckets", True, VERBS), frozenset({"spec"}))
+    made = Watched(PlannedTarget(EXCLUSIVE, server=ApiServer(time.time, (*WORKLOADS, kind))))
+    made.shop.apply(made.shop.plan(config_map("web")))
+    return made
+
+
+def test_what_an_operator_takes_apart_stays_until_a_person_allows_it(with_buckets: Watched) -> None:
+    with_buckets.shop.post(BUCKETS, bucket(finalizers=["acme.io/bucket"]))
+    seen = "its operator takes it apart by finalizer acme.io/bucket, and what goes with it can't be seen"
+    way_out = "if that may go: kubectl annotate Bucket.acme.io/orders -n shop anneal.dev/prune=allow"
+    assert fates(with_buckets) == {"orders": (Action.SKIP, f"{SAID}{seen}; {way_out}")}
+    allowed = {"metadata": {"annotations": {"anneal.dev/prune": "allow"}}}
+    asked = Asked("PATCH", f"{BUCKETS}/orders", {"fieldManager": "kubectl"}, allowed, "application/merge-patch+json", "")
+    with_buckets.shop.server.must(asked)
+    with_buckets.run(config_map("web"))
+    with_buckets.now += HOUR
+    assert [change.action for change in with_buckets.plan(config_map("web")).plan.prunes] == [Action.PRUNE]
+
+
+def test_what_owns_what_an_operator_takes_apart_stays(with_buckets: Watched) -> None:
+    top = stray(with_buckets, "app")
+    with_buckets.shop.post(BUCKETS, owned(bucket(finalizers=["acme.io/bucket"]), top))
+    action, reason = fates(with_buckets)["app"]
+    kept = "Bucket/shop/orders, which its operator takes apart by finalizer acme.io/bucket, would go with it"
+    assert (action, reason) == (Action.SKIP, f"{SAID}{kept}; if that may go: kubectl delete ConfigMap/app -n shop")
+
+
+def test_what_an_operator_takes_apart_right_before_its_deletion_stays(with_buckets: Watched) -> None:
+    with_buckets.shop.post(BUCKETS, bucket())
+    with_buckets.run(config_map("web"))
+    with_buckets.now += HOUR
+    planned = with_buckets.plan(config_map("web"))
+    finalizers = {"metadata": {"finalizers": ["acme.io/bucket"]}}
+    asked = Asked("PATCH", f"{BUCKETS}/orders", {"fieldManager": "operator"}, finalizers, "application/merge-patch+json", "")
+    with_buckets.shop.server.must(asked)
+    ((action, _, reason),) = with_buckets.shop.prune(planned)
+    assert (action, "by finalizer acme.io/bucket" in reason) == (Action.SKIP, True)
+
+
+@pytest.mark.parametrize(("token", "action"), [(True, Action.SKIP), (False, Action.PRUNE)])
+def test_an_account_with_a_token_that_is_left_alone_stays(watched: Watched, token: bool, action: Action) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ci", "namespace": "shop"}}
+    uid = watched.shop.post("/api/v1/namespaces/shop/serviceaccounts", account)["metadata"]["uid"]
+    annotations = {"kubernetes.io/service-account.name": "ci", "kubernetes.io/service-account.uid": uid}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ci-token", "namespace": "shop", "annotations": annotations}}
+    if token:
+        watched.shop.post("/api/v1/namespaces/shop/secrets", body)
+    who: Reply = (201, {"status": {"userInfo": {"username": "ada"}}}, {})
+    watched.shop.meet = lambda call, do: who if call.asked.path.endswith("/selfsubjectreviews") else do()
+    found = fates(watched)["ci"]
+    assert found[0] is action
+    assert not token or "Secret/shop/ci-token, which is a token of it, would go with it" in found[1]
+
+
+@pytest.mark.parametrize("number", [1, 30])
+def test_right_before_deletions_each_kind_is_listed_once_for_all_of_them(watched: Watched, number: int) -> None:
+    asked: list[str] = []
+
+    def noted(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.method == "GET" and (
+            call.asked.path.startswith("/api/v1/namespaces/shop/") or call.asked.path.startswith("/apis/apps/")
+        ):
+            asked.append(call.asked.path)
+        return do()
+
+    for each in range(number):
+        watched.shop.post(APPS, deployment(f"by-hand-{each}"))
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    planned = watched.plan(config_map("web"))
+    watched.shop.meet = noted
+    assert [action for action, *_ in watched.shop.prune(planned)] == [Action.PRUNE] * number
+    assert (asked.count(CLAIMS), asked.count(PODS)) == (1, 1)
+
+
+def test_what_owns_a_claim_through_something_new_right_before_its_deletion_stays(watched: Watched) -> None:
+    top = watched.shop.post(APPS, deployment("database"))
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    planned = watched.plan(config_map("web"))
+    claim(watched, watched.shop.post(APPS, owned(deployment("database-0"), top)))
+    ((action, _, reason),) = watched.shop.prune(planned)
+    assert (action, "is left alone: PersistentVolumeClaim/shop/data, which holds data" in reason) == (Action.SKIP, True)
+
+
+def test_what_something_new_names_right_before_its_deletion_stays(watched: Watched) -> None:
+    for name in ("settings", "other"):
+        stray(watched, name)
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    planned = watched.plan(config_map("web"))
+    watched.shop.post(PODS, pod("new", named="settings"))
+    found = {name: (action, reason) for action, name, reason in watched.shop.prune(planned)}
+    assert found["settings"] == (Action.SKIP, "is left alone: Pod/shop/new names it; declare it, too")
+    assert found["other"][0] is Action.PRUNE
+
+
+def test_what_is_named_by_what_owns_a_claim_right_before_its_deletion_stays(watched: Watched) -> None:
+    stray(watched, "settings")
+    pods = {"spec": {"containers": [{"envFrom": [{"configMapRef": {"name": "settings"}}]}]}}
+    top = watched.shop.post(APPS, deployment("database", template=pods))
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    planned = watched.plan(config_map("web"))
+    claim(watched, top)
+    found = {name: (action, reason) for action, name, reason in watched.shop.prune(planned)}
+    assert found["settings"] == (Action.SKIP, "is left alone: Deployment/shop/database names it; declare it, too")
+    assert found["database"][0] is Action.SKIP
+
+
+def test_what_owns_a_claim_by_the_time_of_its_stage_stays(with_buckets: Watched) -> None:
+    with_buckets.shop.post(BUCKETS, bucket())
+    top = with_buckets.shop.post(APPS, deployment("database"))
+    with_buckets.run(config_map("web"))
+    with_buckets.now += HOUR
+    planned = with_buckets.plan(config_map("web"))
+
+    def meanwhile(call: Call, do: Callable[[], Reply]) -> Reply:
+        if (call.asked.method, call.asked.path) == ("DELETE", f"{BUCKETS}/orders"):
+            claim(with_buckets, top)
+        return do()
+
+    with_buckets.shop.meet = meanwhile
+    found = {name: action for action, name, _ in with_buckets.shop.prune(planned)}
+    assert found == {"orders": Action.PRUNE, "database": Action.SKIP}
+
+
+def test_what_is_named_by_what_goes_before_it_goes_after_it(watched: Watched) -> None:
+    stray(watched, "settings")
+    gone = watched.shop.post(APPS, deployment("by-hand"))
+    watched.shop.post(PODS, pod("by-hand-1", gone, named="settings"))
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    assert {action for action, *_ in watched.shop.prune(watched.plan(config_map("web")))} == {Action.PRUNE}
 
 
 def test_right_before_its_deletion_doubt_keeps_what_may_own_data(watched: Watched) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,12 +14,13 @@ from handler.engine.planner import exclusive_look
 from handler.engine.planner.exclusive_content import ExclusiveContent
 from handler.engine.planner.exclusive_look import ExclusiveLook
 from handler.engine.planner.exclusive_needs import Needs
-from handler.model.names import PART_OF, GroupKind, Identity
+from handler.model.names import PART_OF, GroupKind, Identity, Resource
 from handler.model.plan import Action
 from handler.state.record_format import stamp
-from tests.fakes.apiserver import Call
+from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
-from tests.unit.engine.apply.planned_target import MAPS, config_map, ours
+from tests.fakes.apiserver.kinds import VERBS, WORKLOADS, Served
+from tests.unit.engine.apply.planned_target import MAPS, PlannedTarget, config_map, ours
 from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, NOON, Watched, stray
 
 Body = dict[str, Any]
@@ -185,12 +187,54 @@ def test_each_kind_is_listed_at_most_twice_and_once_where_nothing_goes(watched: 
 
 
 def test_a_silent_group_keeps_what_may_be_named_and_what_may_own_data_but_metrics_do_not() -> None:
-    found = Needs(unread=frozenset({""}), unasked={"shop": "the objects of API group acme.io"})
+    found = Needs(unread=frozenset({""}), unasked={"shop": "the objects of API group acme.io there"})
     assert found.why(Identity("", "Secret", "shop", "a"), "1").startswith("the objects of API group acme.io there can't be listed")
     assert "whether it owns what holds data isn't known" in found.why(Identity("apps", "Deployment", "shop", "a"), "2")
     assert found.why(Identity("networking.k8s.io", "Ingress", "shop", "a"), "3") == ""
     seen = [ExclusiveContent(frozenset({group})).unread() for group in ("acme.io", "metrics.k8s.io")]
     assert seen == [frozenset({""}), frozenset()]
+
+
+ISSUERS = "/apis/acme.io/v1/issuers"
+
+
+@pytest.fixture
+def with_issuers() -> Watched:
+    """One whose cluster has an issuer, which no namespace has, and two Secrets that the operator has put there by hand."""
+    kind = Served(Resource("acme.io", "v1", "Issuer", "issuers", namespaced=False, verbs=VERBS), frozenset({"spec"}))
+    made = Watched(PlannedTarget(EXCLUSIVE, server=ApiServer(time.time, (*WORKLOADS, kind))))
+    made.shop.apply(made.shop.plan(config_map("web")))
+    issuer = {"apiVersion": "acme.io/v1", "kind": "Issuer", "metadata": {"name": "dns"}}
+    named = [
+        {"secretRef": {"name": "any"}},
+        {"secretRef": {"name": "here", "namespace": "shop"}},
+        {"secretRef": {"name": "a", "namespace": "b"}},
+    ]
+    made.shop.post(ISSUERS, issuer | {"spec": {"solvers": named}})
+    for name in ("any", "here", "a"):
+        made.shop.post("/api/v1/namespaces/shop/secrets", body("v1", "Secret", name))
+    return made
+
+
+def test_what_an_object_that_no_namespace_has_names_stays(with_issuers: Watched) -> None:
+    found = fates(with_issuers)
+    kept = "isn't declared in exclusive namespace shop; kept: Issuer/dns names it; declare it, too"
+    assert (found["any"], found["here"]) == ((Action.SKIP, kept), (Action.SKIP, kept))
+    assert found["a"][0] is Action.PRUNE
+
+
+def test_where_what_no_namespace_has_can_not_be_listed_what_may_be_named_stays_and_workloads_go(with_issuers: Watched) -> None:
+    def refused(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.path == ISSUERS:
+            return 403, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "message": "no"}, {}
+        return do()
+
+    with_issuers.shop.meet = refused
+    with_issuers.shop.post(APPS, body("apps/v1", "Deployment", "by-hand"))
+    found = fates(with_issuers)
+    said = "isn't declared in exclusive namespace shop; kept: issuers, which no namespace has, can't be listed, so whether one names it"
+    assert found["a"] == (Action.SKIP, f"{said} isn't known")
+    assert found["by-hand"][0] is Action.PRUNE
 
 
 def test_the_handlers_right_to_impersonate_the_account_is_left_alone(watched: Watched) -> None:
