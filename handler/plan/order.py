@@ -3,8 +3,9 @@
 Edges: CRD -> its objects, Namespace -> its content, Role -> its binding, ServiceAccount and classes -> a bare Pod that names them,
 `config.kubernetes.io/depends-on` (cli-utils), and `argocd.argoproj.io/sync-wave`: a wave waits for every lower one. What comes after
 an author's edge is written when all that it waits for is healthy (`Order.awaits`). A `Sync` hook stands in the last stage of its wave.
-Admission webhook configurations come last (and go first), lest they judge what their own backend needs. The workload that runs this very
-handler comes after everything: its rollout may end the run, and the successor finds the rest done.
+Admission webhook configurations and policies come last (and go first), lest they judge what their own backend needs, or refuse half of what
+was validated before they stood. The workload that runs this very handler comes after everything: its rollout may end the run, and the
+successor finds the rest done.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ RANK = {
     )
 }
 """Flux's order of kinds; those it doesn't name come after."""
-_WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-_ADMISSION = "admissionregistration.k8s.io"
+ADMISSION = "admissionregistration.k8s.io"
+"""The group of webhook configurations, policies and their bindings: from the moment that they are written they judge other writes."""
 _RBAC = "rbac.authorization.k8s.io"
 _APPS = "apps"
 _CLASSES = (("scheduling.k8s.io", "PriorityClass", "priorityClassName"), ("node.k8s.io", "RuntimeClass", "runtimeClassName"))
@@ -153,7 +154,7 @@ def _lateness(identity: Identity, own: str) -> int:
     """Return how late what nothing else waits for comes: 0 where the graph says, 1 after all of that, 2 after those."""
     if identity.group == _APPS and f"{identity.namespace}/{identity.name}" == own:
         return 2
-    return int(identity.group == _ADMISSION and identity.kind in _WEBHOOKS)
+    return int(identity.group == ADMISSION)
 
 
 def wave_of(body: Mapping[str, Any]) -> int:

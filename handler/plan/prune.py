@@ -15,7 +15,7 @@ from handler.config.settings import Target
 from handler.model.names import GroupKind, Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import Action, Change
 from handler.plan.admission import CRD, NAMESPACE, allows, listed
-from handler.plan.order import readable_depends_on, sort_key, wave_of
+from handler.plan.order import ADMISSION, readable_depends_on, sort_key, wave_of
 from handler.plan.steering import protections
 
 ALLOW = "anneal.dev/prune"  # annotation on a live object: `allow` opts a guarded kind in
@@ -144,7 +144,7 @@ def _unread(facts: PruneFacts) -> str:
     return "what it holds could not be read"
 
 
-_WEBHOOKS, _CUSTOM, _CRDS, _WORKLOADS, _SUPPORT, _HOLDERS = range(6)
+_ADMISSION, _CUSTOM, _CRDS, _WORKLOADS, _SUPPORT, _HOLDERS = range(6)
 _BUILT_IN = ("", "apps", "batch", "autoscaling", "policy", "extensions")
 _SUPPORTING = frozenset(
     {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Secret", "PriorityClass"}
@@ -152,12 +152,12 @@ _SUPPORTING = frozenset(
 
 
 def prune_stages(changes: Sequence[Change], bodies: Mapping[Identity, dict[str, Any]]) -> tuple[tuple[Change, ...], ...]:
-    """Return stages of deletion: webhooks, custom resources, CRDs, workloads, what those need, namespaces last (kapp's order).
+    """Return stages of deletion: webhooks and policies, custom resources, CRDs, workloads, what those need, namespaces last (kapp's order).
 
     Higher sync waves go first; an object always goes before what its depends-on names, its Namespace, and the CRDs of its group.
     """
     places = {change.identity: (_class(change.identity), -_wave(bodies[change.identity])) for change in changes}
-    order = sorted(set(places.values()), key=lambda place: (place[0] == _HOLDERS, place[0] != _WEBHOOKS, place[1], place[0]))
+    order = sorted(set(places.values()), key=lambda place: (place[0] == _HOLDERS, place[0] != _ADMISSION, place[1], place[0]))
     levels = {identity: order.index(place) for identity, place in places.items()}
     _put_behind(levels, _edges(bodies, levels.keys()))
     staged: dict[int, list[Change]] = {}
@@ -174,8 +174,8 @@ def is_custom(group: str) -> bool:
 def _class(identity: Identity) -> int:
     if identity.group_kind == NAMESPACE or identity.kind in ("PersistentVolume", "PersistentVolumeClaim"):
         return _HOLDERS
-    if identity.kind.endswith("WebhookConfiguration"):
-        return _WEBHOOKS
+    if identity.group == ADMISSION:
+        return _ADMISSION
     if identity.group_kind == CRD:
         return _CRDS
     if is_custom(identity.group):

@@ -34,6 +34,8 @@ SERVED = (
     Resource("rbac.authorization.k8s.io", "v1", "Role", "roles", True, VERBS),
     Resource("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", True, VERBS),
     Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False, VERBS),
+    Resource("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", False, VERBS),
+    Resource("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies", False, VERBS),
     Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, VERBS),
 )
 

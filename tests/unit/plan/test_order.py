@@ -18,7 +18,14 @@ from handler.plan.order import DEPENDS_ON, SYNC_WAVE, Order
 from handler.plan.order import order as put_in_order
 from tests.unit.plan.samples import CRD, desired, document
 
-SCOPED = ("Namespace", "CustomResourceDefinition", "ClusterRole", "ValidatingWebhookConfiguration")
+SCOPED = (
+    "Namespace",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ValidatingWebhookConfiguration",
+    "MutatingAdmissionPolicy.admissionregistration.k8s.io",
+    "ValidatingAdmissionPolicyBinding.admissionregistration.k8s.io",
+)
 RBAC = "rbac.authorization.k8s.io/v1"
 
 
@@ -52,9 +59,14 @@ def test_kind_rank_breaks_ties_inside_a_stage() -> None:
     assert order(*bodies) == [["ServiceAccount/web", "ConfigMap/web", "Secret/web", "Deployment/web"]]
 
 
-def test_webhook_configurations_come_last() -> None:
-    hook = document("ValidatingWebhookConfiguration", "hook", "admissionregistration.k8s.io/v1")
-    assert order(hook, document(), wave("5", "late")) == [["ConfigMap/web"], ["ConfigMap/late"], ["ValidatingWebhookConfiguration/hook"]]
+@pytest.mark.parametrize("kind", ["ValidatingWebhookConfiguration", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"])
+def test_what_judges_other_writes_comes_last(kind: str) -> None:
+    hook = document(kind, "hook", "admissionregistration.k8s.io/v1")
+    assert order(hook, document(), CRD, wave("5", "late")) == [
+        ["CustomResourceDefinition/widgets.acme.io", "ConfigMap/web"],
+        ["ConfigMap/late"],
+        [f"{kind}/hook"],
+    ]
 
 
 def test_a_webhook_that_something_depends_on_stands_before_it() -> None:

@@ -41,8 +41,9 @@ WIDGET = thing("Widget", "x", "acme.io/v1")
 
 
 def test_operators_live_until_their_resources_are_gone_and_namespaces_go_last() -> None:
-    assert order(NAMESPACE, ROLE, DEPLOYMENT, CRD, WIDGET, HOOK, CLAIM) == [
-        ["ValidatingWebhookConfiguration/hook"],
+    policy = thing("ValidatingAdmissionPolicyBinding", "policy", "admissionregistration.k8s.io/v1")
+    assert order(NAMESPACE, ROLE, DEPLOYMENT, CRD, WIDGET, HOOK, policy, CLAIM) == [
+        ["ValidatingWebhookConfiguration/hook", "ValidatingAdmissionPolicyBinding/policy"],
         ["Widget/x"],
         ["CustomResourceDefinition/widgets.acme.io"],
         ["Deployment/x"],
