@@ -18,6 +18,7 @@ from handler.cli.run_job import retry, run, stoppable
 from handler.cli.session import Session
 from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Settings, Target
+from handler.engine.run.errors import NotPromoted
 from handler.model.errors import AnnealError, ClusterUnavailable, Problem
 from handler.model.event import Job
 from handler.model.names import Identity
@@ -115,6 +116,7 @@ RUNS = Pulse(NOW, servers={"one": Server("one", "1.2.3", NOW)}, targets={"shop":
         (RUNS, "", "", r"next try in 29\d s"),
         (Pulse(NOW), "", "", "no server runs that would try again; now: anneal apply shop"),
         (replace(RUNS, targets={}), "", "", "no server runs that would try again; now: anneal apply shop"),
+        (Pulse(NOW), NotPromoted.code, "", r"no server runs that would try again; in 29\d s: anneal apply shop"),
         (UNREAD, "", "", r"next try in 29\d s, if a server runs"),
         (ClusterUnavailable.of("x", "y"), "", "", r"next try in 29\d s, if a server runs"),
         (None, ClusterUnavailable.code, "", r"next try in 29\d s, if a server runs"),
