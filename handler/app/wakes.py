@@ -79,10 +79,10 @@ def _is_ready(event: RunEnded | HealthChanged) -> bool:
 
 
 def _proves(event: RunEnded | HealthChanged) -> bool:
-    """Whether a target has something new to prove. Looks that find nothing new are ticks and drift runs."""
+    """Whether a target has something new to prove. A tick or drift run that wrote nothing has if it recorded another commit."""
     if isinstance(event, HealthChanged):
         return _is_seen_healthy(event)
-    looks = event.job.trigger in ("tick", "drift")
+    looks = event.job.trigger in ("tick", "drift") and not event.result.moved
     return _is_recorded(event, (Outcome.APPLIED,) if looks else (Outcome.APPLIED, Outcome.UNCHANGED))
 
 

@@ -9,7 +9,7 @@ import click
 
 from handler.cli import diff, reports
 from handler.cli.filenames import again, approving, from_files, refuse_unasked
-from handler.cli.run_job import follow, run, run_as
+from handler.cli.run_job import follow, retry, run, run_as
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
 from handler.model.event import Job
@@ -40,7 +40,7 @@ def prunes(session: Session, *, no_prune: bool, with_prune: bool) -> bool:
 def show(session: Session, planned: Result, approves: Callable[[str], str] | None = None) -> int:
     """Print the plan of a dry run, or why there is none; return the exit code. `approves`: see `approving`."""
     if planned.plan is None:
-        return reports.result(session.output, planned)
+        return reports.result(session.output, planned, retry=retry(session))
     if session.output.as_json:
         session.output.document(reports.plan_facts(planned.plan))
     else:

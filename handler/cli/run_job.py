@@ -10,6 +10,7 @@ import contextlib
 import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,7 @@ from handler.cli import diff, logs, reports
 from handler.cli.session import Session
 from handler.config.settings import Target
 from handler.engine.reconcile import reconcile
+from handler.engine.run.errors import NotPromoted
 from handler.feedback.cli import AGAIN
 from handler.model.errors import AnnealError, ClusterUnavailable, Stopping
 from handler.model.event import Job
@@ -107,7 +109,8 @@ def retry(session: Session) -> reports.Retry:
         server = _server(session, ended)
         if server is False:
             what = "look at it" if ended.outcome in IN_SYNC else "try"
-            return f"no server runs that would {what} again; now: {session.output.complete(f'anneal apply {ended.target}')}"
+            when = f"in {ended.next_try - time.time():.0f} s" if ended.code == NotPromoted.code else "now"
+            return f"no server runs that would {what} again; {when}: {session.output.complete(f'anneal apply {ended.target}')}"
         return reports.retried(ended) + ("" if server else ", if a server runs")
 
     return said

@@ -6,6 +6,7 @@ A value that can't be read is `BAD` on its way up, and so is what holds one: not
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
@@ -14,8 +15,11 @@ from typing import Any, Literal, get_args, get_origin
 import yaml
 
 from handler.config import value_formats
-from handler.config.git_settings import SecretRef
+from handler.config.cluster_settings import Cluster, Eks
+from handler.config.git_settings import Promoted, Repository, Revision, SecretRef, Tls
+from handler.config.renderer_settings import RendererSettings
 from handler.config.setting_rules import RULES, UNIQUE
+from handler.config.settings import EvidenceSettings, Impersonate, MetricsSettings, Prune, Rollback, SqsSettings, Wait
 from handler.config.settings_shape import Json, Slot, slots
 from handler.config.value_formats import FORMS, RANGES, ValueFormat
 from handler.config.yaml_nodes import ConfigMistakes, join, pairs, place, scalar, word
@@ -25,6 +29,23 @@ Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
 BAD: Any = object()
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?")
 """What a number of free content looks like: a float holds it exactly."""
+IN_SHORT: Mapping[type, str] = {
+    Cluster: "context",
+    Eks: "cluster",
+    EvidenceSettings: "logs",
+    Impersonate: "serviceAccount",
+    MetricsSettings: "bind",
+    Promoted: "from",
+    Prune: "enabled",
+    RendererSettings: "type",
+    Repository: "url",
+    Revision: "branch",
+    Rollback: "onFailure",
+    SqsSettings: "url",
+    Tls: "caFile",
+    Wait: "timeout",
+}
+"""The key that a lone text, number or truth in the place of a mapping is meant for."""
 _TRUTH = {"true": True, "false": False}
 
 
@@ -96,7 +117,7 @@ class Decoder:
             found = self.single(node, slot.item, slot, subject)
             return BAD if found is BAD else (found,)
         if word(node) != "a list":
-            return self._wrong(node, subject, f'a list or "{lone}"' if lone else _listed(slot))
+            return self._wrong(node, subject, f'a list or "{lone}"' if lone else _listed(slot), self._alone(node, slot))
         self._unique(node.value, slot.item, subject)
         whole = replace(self, partial=False)
         items = [
@@ -124,7 +145,7 @@ class Decoder:
     def single(self, node: yaml.Node, hint: Any, slot: Slot, subject: str) -> Any:
         """Return one value that isn't a list, or BAD."""
         if is_dataclass(hint):
-            return self.mapping(node, hint, subject)  # type: ignore[arg-type]  # is_dataclass also accepts instances
+            return self._whole(node, hint, slot, subject)  # type: ignore[arg-type]  # is_dataclass also accepts instances
         if get_origin(hint) is Literal:
             return self._choice(node, get_args(hint), slot.kind, subject)
         if hint is bool:
@@ -135,10 +156,32 @@ class Decoder:
             return self._number(node, hint, slot.kind, subject)
         return self._text(node, slot, subject)
 
-    def _wrong(self, node: yaml.Node, subject: str, expected: str) -> Any:
+    def _whole(self, node: yaml.Node, cls: type, slot: Slot, subject: str) -> Any:
+        written = self._in_short(node, cls, slot) if isinstance(node, yaml.ScalarNode) else ""
+        return self._wrong(node, subject, "a mapping", written) if written else self.mapping(node, cls, subject)
+
+    def _wrong(self, node: yaml.Node, subject: str, expected: str, fix: str = "") -> Any:
         """Note a value of the wrong type without showing it: it may be a secret in the wrong place."""
-        self.mistakes.add(node, subject, f"expected {expected}, found {word(node)}")
+        self.mistakes.add(node, subject, f"expected {expected}, found {word(node)}", fix)
         return BAD
+
+    def _in_short(self, node: yaml.ScalarNode, cls: type, slot: Slot) -> str:
+        """Return how a mapping is written that stands there in short; empty: that isn't clear, or it is no value of that key."""
+        key = IN_SHORT.get(cls, "")
+        pair = yaml.ScalarNode("tag:yaml.org,2002:str", key, node.start_mark, node.end_mark), node
+        whole = yaml.MappingNode("tag:yaml.org,2002:map", [pair], node.start_mark, node.end_mark)
+        trial = replace(self, mistakes=ConfigMistakes(""))
+        if key and trial.mapping(whole, cls, "") is not BAD:
+            return f"write {slot.key}: {{{key}: {_flow(node)}}}"
+        kind = next((each.kind for each in slots(cls) if each.key == key), "")
+        example = FORMS[kind].example if kind in FORMS and kind not in self.choices else ""
+        return f"write it as {slot.key}: {{{key}: {example}}}" if example and word(node) == "text" else ""
+
+    def _alone(self, node: yaml.Node, slot: Slot) -> str:
+        """Return how a list is written of which the only item stands there; empty: it is none."""
+        items = yaml.SequenceNode("tag:yaml.org,2002:seq", [node], node.start_mark, node.end_mark)
+        is_item = word(node) == "text" and replace(self, mistakes=ConfigMistakes("")).value(items, slot, "") is not BAD
+        return f"write {slot.key}: [{_flow(node)}]" if is_item else ""
 
     def _truth(self, node: yaml.Node, subject: str) -> Any:
         """Only `true` and `false`: YAML 1.2 and the schema read `yes` as text."""
@@ -230,6 +273,12 @@ class Decoder:
 def _listed(slot: Slot) -> str:
     also = " and ids of ApplySets" if slot.kind == "applySet" else ""
     return f"{', '.join(slot.words)} or a list of {', '.join(get_args(slot.item))}{also}" if slot.words else "a list"
+
+
+def _flow(node: yaml.Node) -> str:
+    """Write a scalar as it stands, within brackets."""
+    is_plain = isinstance(node, yaml.ScalarNode) and not node.style and not re.search(r"[\[\]{},]", scalar(node))
+    return scalar(node) if is_plain else json.dumps(scalar(node), ensure_ascii=False)
 
 
 def child(node: yaml.Node | None, key: str) -> yaml.Node | None:

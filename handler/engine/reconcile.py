@@ -81,13 +81,18 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
         deps.preparer.recorded = run.stored.state.commit, time.monotonic()
     _announce_health(run)
     standing = transitions.standing(run.stored.state, result, deps.clock())
-    return replace(_looking_on(run, job, result), duration=round(time.monotonic() - since, 3), standing=standing)
+    result = replace(_looking_on(run, job, result), duration=round(time.monotonic() - since, 3), standing=standing)
+    return replace(result, moved=_has_moved(run))
+
+
+def _has_moved(run: RunContext) -> bool:
+    return run.was is not None and run.stored.state is not None and run.stored.state.commit != run.was.commit
 
 
 def _announce_health(run: RunContext) -> None:
-    state = run.stored.state
-    if state is not None and run.was is not None and state.health.state != run.was:
-        run.deps.announce(HealthChanged(run.job.target, run.was, state.health.state, state.health.worst, run.run))
+    state, was = run.stored.state, run.was
+    if state is not None and was is not None and state.health.state != was.health.state:
+        run.deps.announce(HealthChanged(run.job.target, was.health.state, state.health.state, state.health.worst, run.run))
 
 
 def _looking_on(run: RunContext, job: Job, result: Result) -> Result:

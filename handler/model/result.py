@@ -77,7 +77,8 @@ class Result:
 
     `plan`: the newest; `written`: what the run has changed, each object once. `standing`: as the run left the target; None: no state could
     be read. `again`: what this run leaves to another one from `again_at` on, in seconds since the epoch: a look for a pushed commit that
-    the git host doesn't show yet. `recorded`: the target's state has this end. `ends`: of its rounds, where it had several.
+    the git host doesn't show yet. `recorded`: the target's state has this end. `moved`: it has another commit than before
+    the run. `ends`: of its rounds, where it had several.
     """
 
     target: str
@@ -98,6 +99,7 @@ class Result:
     again: Job | None = None
     again_at: float = 0.0
     recorded: bool = False
+    moved: bool = False
     ends: tuple[RoundEnd, ...] = ()
 
     @property

@@ -88,7 +88,7 @@ class Round:
 class RunContext:
     """One run under way, under one id: `rounds` have ended, each with its result, `round` is the present one, `revision` what it aims at.
 
-    `forced`: the record asks for force; `was`: the recorded health at the start; `found`: members that were found without a record;
+    `forced`: the record asks for force; `was`: the record at the start; `found`: members that were found without a record;
     `former`: the record that it takes over.
     `elsewhere`: what isn't git, by commit; `clock`: by which all its rounds measure time (`steady_clock`); `mask`: hides the operator's
     secrets and the commit's; `shown`: masks the newest plan to be read, None: it isn't.
@@ -109,7 +109,7 @@ class RunContext:
     forced: bool = False
     found: FoundMembers | None = None
     former: former_record.FormerRecord | None = None
-    was: str | None = None
+    was: State | None = None
     rounds: list[tuple[Round, Result]] = field(default_factory=list)
     elsewhere: dict[str, OutsideInputs] = field(default_factory=dict, repr=False)
     writing: threading.Lock = field(default_factory=threading.Lock)
@@ -190,7 +190,7 @@ class RunContext:
         if deps.places:
             deps.planner.former = former_record.former_marks(known.former)
         self.stored = replace(stored, state=known)
-        self.was = known.health.state if self.was is None else self.was
+        self.was = known if self.was is None else self.was
         self.forced = not self.job.dry_run and known.requested is not None and known.requested.force
         if certain or (known.status.refusal is None and known.awaits is None):
             self.look_for_members()

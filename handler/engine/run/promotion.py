@@ -12,6 +12,7 @@ Other clusters are read, never written; one that doesn't answer keeps the target
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -101,7 +102,7 @@ class Promoters:
         commit = _whole(commit, claims.candidates()) or (first.commit if first else "")
         if not commit:
             raise RequestRefused.of(f"target {self.names[0]}", "has recorded nothing to promote", fix=f"anneal apply {self.names[0]}")
-        objections = () if force else claims.objection(commit)
+        objections = () if force else claims.objection(commit, partial(self._reads_of, set(), commit))
         if objections:
             fix = f"all the same: anneal promote {self.target} --commit {commit} --force"
             raise RequestRefused.of(f"target {self.target}", "; ".join(map(str, objections)), fix=fix)
@@ -132,6 +133,8 @@ class Promoters:
                 continue
             awaited = claims.awaited(commit, partial(self._reads_of, refused, commit))
             objection = None if awaited else self._objection(known, commit, since)
+            if not first.next and any(each.leads_by_hand for each in awaited):
+                awaited = self._by_hand_too(known, commit, since) or awaited
             if not awaited and objection is None:
                 return Promotion(commit) if not first.next else replace(first, commit=commit)
             if objection and objection.final and claims.in_order:  # older than what is recorded, and so are all that follow
@@ -161,6 +164,13 @@ class Promoters:
             return None if force else Awaited("", seen, forced)
         seen, fix = f"{commit[:12]} is older than what it has recorded, {known.commit[:12]}", f"anneal rollback {self.target} --to {commit}"
         return Awaited("", seen, f"to go back: {fix}", final=True) if older else None
+
+    def _by_hand_too(self, known: State, commit: str, since: float) -> tuple[Awaited, ...]:
+        """Return why a commit that waits would be refused by hand, too; a git host that doesn't answer holds up no wait."""
+        with contextlib.suppress(AnnealError):
+            objection = self._objection(known, commit, since)
+            return (objection,) if objection else ()
+        return ()
 
     def _is_on_branch(self, commit: str, since: float) -> bool:
         """Whether the branch leads to a commit; an older answer of the host may not show it yet."""

@@ -22,6 +22,7 @@ from handler.state.record import State
 from handler.state.record_format import seconds_of, stamp
 from handler.state.soak import COMMITS, MOST, ROLLED_BACK, Soak
 
+_BY_HAND, _FORCE = "without waiting for that: ", " --force"
 ReadsOf = Callable[[State], str]
 """What a commit's tree has, as a digest, under the names that a target's recorded commit has read; empty: that isn't known."""
 
@@ -36,6 +37,11 @@ class Awaited(Obstacle):
     due: float = 0.0
     final: bool = False
     unsure: bool = False
+
+    @property
+    def leads_by_hand(self) -> bool:
+        """Whether the way out is to promote the commit by hand, without force."""
+        return self.fix.startswith(_BY_HAND) and not self.fix.endswith(_FORCE)
 
     def facts(self) -> dict[str, str]:
         """Return it as JSON."""
@@ -62,9 +68,14 @@ class Claims:
         return list(dict.fromkeys(found))
 
     def awaited(self, commit: str, reads_of: ReadsOf) -> tuple[Awaited, ...]:
-        """Return what a commit waits for; nothing: every target has proven it."""
-        found = (self._awaited(record, record.state, commit, reads_of) for record in self.records)
-        return tuple(each for each in found if each)
+        """Return what a commit waits for; nothing: every target has proven it.
+
+        That it may be promoted by hand is said only where no other target would have that refused.
+        """
+        found = tuple(each for record in self.records if (each := self._awaited(record, record.state, commit, reads_of)))
+        if all(each.leads_by_hand for each in found):
+            return found
+        return tuple(replace(each, fix=self._look(each.target)) if each.leads_by_hand else each for each in found)
 
     @property
     def in_order(self) -> bool:
@@ -89,9 +100,9 @@ class Claims:
             first = first or found
         return first if commit in self.candidates() else None
 
-    def objection(self, commit: str) -> tuple[Awaited, ...]:
+    def objection(self, commit: str, reads_of: ReadsOf) -> tuple[Awaited, ...]:
         """Return why a commit shouldn't be promoted by hand, however long it has soaked."""
-        found = (self._objection(record, record.state, commit) for record in self.records)
+        found = (self._objection(record, record.state, commit, reads_of) for record in self.records)
         return tuple(each for each in found if each)
 
     def went_back(self, commit: str, since: float = 0.0) -> tuple[Awaited, ...]:
@@ -124,7 +135,7 @@ class Claims:
             return None
         found = self._unready(record, self._missing(record, soak, commit, since, lasted))
         due = since + self.soak if since and not soak.ended and state.attempt is None else 0.0
-        now = f"without waiting for that: {self._by_hand(commit, force=not since)}"
+        now = _BY_HAND + self._by_hand(commit, force=not since)
         return replace(found, fix=now if due or soak.ended else found.fix, due=due)
 
     def _missing(self, record: OtherRecord, soak: Soak, commit: str, since: float, lasted: float) -> str:
@@ -154,10 +165,10 @@ class Claims:
         since = max(since, seconds_of(record.health.since) if record.health.since else 0.0)
         return since, min(seconds_of(state.attempt.since), self.now) if state.attempt else self.now
 
-    def _objection(self, record: OtherRecord, state: State | None, commit: str) -> Awaited | None:
+    def _objection(self, record: OtherRecord, state: State | None, commit: str, reads_of: ReadsOf) -> Awaited | None:
         if state is None or self._is_foreign(state):
             return self._unknown(record)
-        soak = _newest(state, commit)
+        soak = _newest(state, commit) or _reading_the_same(state, reads_of)
         if soak is None:
             return self._unrecorded(record, state, commit)
         if soak.ended == ROLLED_BACK:
@@ -183,10 +194,13 @@ class Claims:
         return Awaited(record.target, f"was rolled back from {commit[:12]}", fix, final=True)
 
     def _unready(self, record: OtherRecord, why: str) -> Awaited:
-        return Awaited(record.target, why, f"{'in its installation: ' if self.elsewhere else ''}anneal status {record.target}")
+        return Awaited(record.target, why, self._look(record.target))
+
+    def _look(self, target: str) -> str:
+        return f"{'in its installation: ' if self.elsewhere else ''}anneal status {target}"
 
     def _by_hand(self, commit: str, *, force: bool) -> str:
-        return f"anneal promote {self.follower} --commit {commit}{' --force' if force else ''}"
+        return f"anneal promote {self.follower} --commit {commit}{_FORCE if force else ''}"
 
 
 def _soaks(state: State) -> Sequence[Soak]:

@@ -32,10 +32,11 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TrustedKeys:
-    """The public keys of one target. Any of them will do: several at once are how keys are rotated."""
+    """The public keys of one target. Any of them will do: several at once are how keys are rotated. `setting`: where they stand."""
 
     ssh: tuple[SshKey, ...]
     pgp: tuple[Certificate, ...]
+    setting: str = ""
 
     @classmethod
     def of(cls, verify: Verify, target: str) -> TrustedKeys:
@@ -47,7 +48,7 @@ class TrustedKeys:
             problems.append(Problem(f"target {target}: verify", "names no key", fix="list keys under ssh or pgp, or leave verify out"))
         if problems:
             raise ConfigInvalid(*problems)
-        return cls(tuple(ssh), openpgp.merged(certificate for block in blocks for certificate in block))
+        return cls(tuple(ssh), openpgp.merged(certificate for block in blocks for certificate in block), f"target {target}: verify")
 
     def check(self, sha: str, commit: bytes, tree: str) -> None:
         """Judge a raw commit object. Raises CommitUnverified: no configured key signed exactly this commit with this tree."""
@@ -57,7 +58,7 @@ class TrustedKeys:
                 raise Unproven("does not begin with the tree that it stands for")
             self._signer(signed)
         except Unproven as unproven:
-            raise CommitUnverified.of(f"commit {sha}", str(unproven), fix=unproven.fix) from None
+            raise CommitUnverified.of(f"commit {sha}", str(unproven), place=self.setting, fix=unproven.fix) from None
 
     def _signer(self, signed: SignedCommit) -> str:
         kind, field, keys = ("an SSH", "ssh", self.ssh) if signed.kind == SSH else ("an OpenPGP", "pgp", self.pgp)

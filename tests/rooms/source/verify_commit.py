@@ -23,7 +23,7 @@ def refused(work: Work, commit: str, *, ssh: tuple[str, ...] = (), pgp: tuple[st
     with pytest.raises(CommitUnverified) as caught:
         judge(work, commit, ssh=ssh, pgp=pgp)
     assert caught.value.who == "author"
-    assert str(caught.value).startswith(f"commit {commit}: ")
+    assert str(caught.value).startswith(f"target shop: verify: commit {commit}: ")
     assert caught.value.__cause__ is None
     return str(caught.value)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from handler.app.record_summaries import Readable
@@ -42,6 +44,13 @@ def test_what_was_applied_wakes_them_whatever_asked_for_it(trigger: str) -> None
 def test_what_changed_nothing_wakes_them_only_if_it_was_no_look_of_the_clock() -> None:
     assert woken(ended(Outcome.UNCHANGED)) == ["prod"]
     assert woken(ended(Outcome.UNCHANGED, "tick")) == woken(ended(Outcome.UNCHANGED, "drift")) == []
+
+
+@pytest.mark.parametrize("trigger", ["tick", "drift"])
+def test_a_look_that_records_another_commit_which_reads_the_same_wakes_them(trigger: str) -> None:
+    looked = ended(Outcome.UNCHANGED, trigger)
+    assert woken(replace(looked, result=replace(looked.result, moved=True))) == ["prod"]
+    assert woken(replace(looked, result=replace(looked.result, moved=True, recorded=False))) == []
 
 
 def test_failures_unrecorded_ends_and_plans_wake_none() -> None:

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from handler.cli import diff, reports
+from handler.cli.apply import show
 from handler.cli.output import Output
 from handler.cli.run_job import retry, run, stoppable
 from handler.cli.session import Session
 from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Settings, Target
+from handler.engine.run.errors import NotPromoted
 from handler.model.errors import AnnealError, ClusterUnavailable, Problem
 from handler.model.event import Job
 from handler.model.names import Identity
@@ -115,6 +117,7 @@ RUNS = Pulse(NOW, servers={"one": Server("one", "1.2.3", NOW)}, targets={"shop":
         (RUNS, "", "", r"next try in 29\d s"),
         (Pulse(NOW), "", "", "no server runs that would try again; now: anneal apply shop"),
         (replace(RUNS, targets={}), "", "", "no server runs that would try again; now: anneal apply shop"),
+        (Pulse(NOW), NotPromoted.code, "", r"no server runs that would try again; in 29\d s: anneal apply shop"),
         (UNREAD, "", "", r"next try in 29\d s, if a server runs"),
         (ClusterUnavailable.of("x", "y"), "", "", r"next try in 29\d s, if a server runs"),
         (None, ClusterUnavailable.code, "", r"next try in 29\d s, if a server runs"),
@@ -138,6 +141,15 @@ def test_the_next_try_is_promised_only_where_a_server_looks_after_the_target(
     assert re.fullmatch(f"shop: failed in 0.0 s; {said}", reports.summary(failed, retry(session)))
     looked = said.replace("try again;", "look at it again;").replace("next try", "next look")
     assert re.fullmatch(f"shop: applied in 0.0 s; {looked}", reports.summary(replace(failed, outcome=Outcome.APPLIED), retry(session)))
+    session._sandbox = None
+
+
+def test_a_plan_of_a_target_that_waits_promises_no_try_that_no_server_makes(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    session.__dict__ |= {"handler": SimpleNamespace(pulse=lambda _target: Pulse(NOW))}
+    session.settings = Settings((Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",)),))
+    waits = Result("shop", Outcome.WAITING, next_try=time.time() + 299.5, code=NotPromoted.code)
+    assert show(session, waits) == reports.BUSY
+    assert re.search(r"; no server runs that would try again; in 29\d s: anneal apply shop\n", capsys.readouterr().out)
     session._sandbox = None
 
 

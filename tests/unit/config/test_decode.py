@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from handler.config.load import parse
 from handler.config.yaml_nodes import MAX_DEPTH
 from tests.unit.config.config_mistakes import HEAD, REF, SERVER, TARGET, mistakes
 
@@ -268,7 +269,7 @@ def test_mistakes_in_a_target(line: str, expected: str) -> None:
     ("namespaces", "expected"),
     [
         ("[]", "targets[shop].namespaces: expected at least one, found an empty list"),
-        ("shop", 'targets[shop].namespaces: expected a list or "*", found text'),
+        ("shop", 'targets[shop].namespaces: expected a list or "*", found text; write namespaces: [shop]'),
         ('["*", shop]', 'targets[shop].namespaces: "*" allows every namespace and stands alone; write `namespaces: "*"` or only names'),
         ("[-a]", f'targets[shop].namespaces[0]: expected a namespace: a DNS label {DNS}, found "-a"'),
         (f"[{'a' * 64}]", f'targets[shop].namespaces[0]: expected a namespace: a DNS label {DNS}, found "{"a" * 57}..."'),
@@ -277,6 +278,42 @@ def test_mistakes_in_a_target(line: str, expected: str) -> None:
 )
 def test_the_namespace_whitelist_is_written_out(namespaces: str, expected: str) -> None:
     assert mistakes(TARGET.replace("namespaces: [shop]", f"namespaces: {namespaces}")) == [f"a.yaml:6: {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "fix"),
+    [
+        ("repository: https://h/x.git", "text", "write repository: {url: https://h/x.git}"),
+        ('repository: "https://h/{x}.git"', "text", 'write repository: {url: "https://h/{x}.git"}'),
+        ("repository: https://ann:CANARY@h/x.git", "text", "write it as repository: {url: https://git.example.com/acme/shop.git}"),
+        ("revision: release", "text", "write revision: {branch: release}"),
+        ("cluster: prod", "text", "write cluster: {context: prod}"),
+        ("renderer: helm", "text", "write renderer: {type: helm}"),
+        ("renderer: heml", "text", ""),
+        ("wait: 5m", "text", "write wait: {timeout: 5m}"),
+        ("wait: 300", "a number", "write wait: {timeout: 300}"),
+        ("wait: true", "true or false", ""),
+        ("prune: false", "true or false", "write prune: {enabled: false}"),
+        ("prune: no", "true or false", ""),
+        ("rollback: true", "true or false", "write rollback: {onFailure: true}"),
+        ("impersonate: shop/deployer", "text", "write impersonate: {serviceAccount: shop/deployer}"),
+        ("evidence: record", "text", "write evidence: {logs: record}"),
+        ("recreate: Deployment.apps", "text", ""),
+    ],
+)
+def test_a_mapping_that_is_written_in_short_is_written_out(line: str, found: str, fix: str) -> None:
+    key, text = line.partition(":")[0], "\n".join(each for each in TARGET.splitlines() if line.partition(":")[0] not in each) + "\n    "
+    way_out = f"; {fix}" if fix else ""
+    assert mistakes(text + line)[-1].partition(": ")[2] == f"targets[shop].{key}: expected a mapping, found {found}{way_out}"
+    if fix.startswith("write "):  # what is advised is accepted
+        may_fail = "" if key == "wait" else "\n    wait: {timeout: 5m}"
+        assert parse(text + fix.removeprefix("write it as ").removeprefix("write ") + may_fail, "a.yaml").targets
+
+
+def test_what_is_promoted_in_short_is_written_out() -> None:
+    text = TARGET + "  - {name: late, repository: {url: 'https://h/x'}, namespaces: [late], revision: {branch: main, promoted: %s}}"
+    at = "a.yaml:7: targets[late].revision.promoted: expected a mapping, found text"
+    assert mistakes(text % "shop") == [f"{at}; write promoted: {{from: shop}}"]
 
 
 def test_mistakes_in_defaults_are_said_once_however_many_targets_there_are() -> None:

@@ -89,7 +89,7 @@ def test_repository_auth_has_one_way_that_fits_the_url(url: str, auth: str, expe
         ("verify: {ssh: [], pgp: []}", ".verify: expected at least one key in ssh or pgp, found none"),
         ("verify: {ssh: [/etc/key.pub]}", ".verify.ssh[0]: expected a public SSH key as in authorized_keys, found something else"),
         ("verify: {ssh: [ssh-dss AAAA]}", ".verify.ssh[0]: expected a public SSH key as in authorized_keys, found something else"),
-        ("verify: {ssh: ssh-ed25519 AAAA}", ".verify.ssh: expected a list, found text"),
+        ("verify: {ssh: ssh-ed25519 AAAA}", ".verify.ssh: expected a list, found text; write ssh: [ssh-ed25519 AAAA]"),
         ("verify: {pgp: [0123ABCD]}", ".verify.pgp[0]: expected an armored OpenPGP public key, found something else"),
         ("suspend: 'yes'", ".suspend: expected true or false, found text"),
     ],

@@ -88,7 +88,7 @@ def test_a_mistake_in_an_included_file_has_its_place(tmp_path: Path, files: dict
 @pytest.mark.parametrize(
     ("include", "expected"),
     [
-        ("x.yaml", "anneal.yaml:4: include: expected a list, found text"),
+        ("x.yaml", "anneal.yaml:4: include: expected a list, found text; write include: [x.yaml]"),
         ("[/etc/x.yaml]", 'anneal.yaml:4: include[0]: expected a glob relative to this file, found "/etc/x.yaml", which is absolute'),
         (
             "[a**.yaml]",

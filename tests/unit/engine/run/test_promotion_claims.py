@@ -9,10 +9,11 @@ import pytest
 
 from handler.app.promotions import promoters_of
 from handler.engine.run.promotion_claims import Awaited, Claims
+from handler.model.result import Outcome
 from handler.state.record import Attempt, State
 from handler.state.record_format import stamp
 from tests.fakes.engine import SHOP
-from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, Line, promoted_once
+from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
 PROMOTE = "anneal promote prod --commit COMMIT"
 LOOK = "anneal status staging"
@@ -77,6 +78,60 @@ def test_each_reason_says_the_way_out(meets: Callable[[Line], None], why: str, f
     if PROMOTE in fix:  # what is advised is done
         line.done("prod", "oneoff", promote=True, commit=second, force="--force" in fix)
         assert line.state("prod").commit == second
+
+
+OTHER, LATE = replace(STAGING, name="other", namespaces=("other",), path="other"), following("late", "staging", "other")
+
+
+@pytest.mark.parametrize("other", ["never ran", "never recorded", "degraded", "soaks", "reads the same"])
+def test_by_hand_is_advised_only_where_no_target_of_the_wave_has_it_refused(other: str) -> None:
+    line = Line((STAGING, OTHER, LATE))
+    first = line.commit("1")
+    line.done("staging")
+    if other != "never ran":
+        line.done("other")
+    commit = line.commit("2", paths=("staging", "late") if other == "reads the same" else ()) if other != "never ran" else first
+    line.done("staging")
+    if other in ("degraded", "soaks"):
+        line.done("other")
+    if other == "degraded":
+        line.fell_ill("other")
+    line.later(MINUTE)
+    advice = f"anneal promote late --commit {commit}"
+    is_advised = advice in (message := str(line.run("late").problems))
+    refused = line.run("late", "oneoff", promote=True, commit=commit, dry_run=True).outcome is Outcome.REFUSED
+    assert (is_advised, refused) == ((True, False) if other in ("soaks", "reads the same") else (False, True)), message
+    assert is_advised or "anneal status staging" in message
+
+
+def test_by_hand_is_not_advised_for_what_is_older_or_not_on_the_branch() -> None:
+    line = promoted_once()
+    first, second = line.state("staging").commit, line.commit("2")
+    line.done("staging")
+    line.later(SOAK)
+    line.done("prod")
+    line.host.push(first)
+    line.done("staging")
+    line.later(MINUTE)
+    said = line.done("prod").message
+    assert f"{first[:12]} is older than what it has recorded, {second[:12]}; to go back: anneal rollback prod --to {first}" in said
+    assert "anneal promote" not in said
+    side = line.commit("3")
+    line.done("staging")
+    line.host.push(second)
+    said = line.done("prod").message
+    assert f"{side[:12]} is not on the branch of prod; merge it into that branch" in said
+    line.host.push(side)
+    assert f"without waiting for that: anneal promote prod --commit {side}" in line.done("prod").message
+
+
+def test_a_git_host_that_does_not_answer_holds_up_no_wait_of_what_soaks() -> None:
+    line = promoted_once()
+    second = line.commit("2")
+    line.done("staging")
+    line.host.down = True
+    found = promoters_of(line.handler, PROD).choose(line.state("prod"), line.now)
+    assert (found.commit, found.next) == (line.state("prod").commit, second)
 
 
 def test_what_was_never_recorded_or_never_ran_is_to_be_looked_at_there() -> None:

@@ -258,6 +258,15 @@ def test_targets_of_a_wave_need_not_have_recorded_the_same_commit_if_it_reads_th
     assert waves.on("late") == other
 
 
+def test_a_tick_that_records_another_commit_which_reads_the_same_says_so_and_its_follower_takes_that_by_its_own(line: Line) -> None:
+    assert not line.done("staging").moved
+    second = line.commit("2", paths=("prod",))
+    looked = line.done("staging")
+    assert (looked.outcome, looked.moved, looked.recorded) == (Outcome.UNCHANGED, True, True)
+    assert (line.on(), line.value("prod")) == (second, "2"), "it has soaked already"
+    assert not line.done("staging").moved
+
+
 # --- killed
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_killed_at_each_write_it_is_finished_by_the_next_run(by_hand: bool) -> None:
