@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.config.settings import Owner, Target
+from handler.config.settings import ApplySetId, Owner, Target
 from handler.model.errors import ApiRefused, Problem
 from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import canonical
@@ -22,7 +22,7 @@ from handler.plan.diff import differs, field_changes
 from handler.plan.inventory import Membership, is_member
 from handler.plan.managed_fields import recorded_in
 from handler.plan.missing_objects import FIELD_ERROR
-from handler.plan.missing_settings import UNOWNED, block, lacking
+from handler.plan.missing_settings import UNOWNED, adopting, block, lacking
 from handler.plan.ownership import ForeignOwner, foreign_owner, in_order
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone, may_recreate
@@ -144,6 +144,18 @@ class Judge:
 def adoptable_once(target: Target, owners: tuple[Owner, ...]) -> tuple[Owner, ...]:
     """Return what `anneal adopt` would name of these owners; none where a target adopts nothing, which that respects, too."""
     return owners if target.adopt != "never" else ()
+
+
+def also_owned(problem: Problem, target: Target, applyset: ApplySetId, other: ForeignOwner | None) -> Problem:
+    """Give the refusal of another target's object the way out by `adopt`. `other`: what else has it, which either way out needs."""
+    tools, stop = (other.tools, other.stop) if other else ((), ())
+    if other:
+        before = block(target.name, {"adopt": in_order((*tools, *target.adopts))}) if tools else f"take it out of {other.name}"
+        problem = replace(problem, message=f"{problem.message}; it belongs to {other.name}, too", fix=f"first {before}; then {problem.fix}")
+    if other and not tools:
+        return problem
+    owners = in_order((applyset, *tools))
+    return adopting(problem, target.name, in_order((*owners, *target.adopts)), adoptable_once(target, owners), stop)
 
 
 def lift(kind: GroupKind, instead: str) -> str:

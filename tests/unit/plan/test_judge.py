@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from handler.config.settings import RecreateSettings
+from handler.config.settings import ApplySetId, RecreateSettings
 from handler.model.errors import ApiRefused, Problem
 from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
-from handler.plan.judge import RECREATE, Judge, lift, terminating
+from handler.plan.judge import RECREATE, Judge, also_owned, lift, terminating
+from handler.plan.ownership import ForeignOwner
 from handler.plan.prune import ALLOW
 from handler.plan.takeover import takeover
 from tests.unit.plan.samples import OURS, desired, document, entry, live, member, target
@@ -24,6 +25,8 @@ SCOPED = ("Namespace", "CustomResourceDefinition")
 KUBERNIXOS = {"labels": {"kubernixos": "c"}}
 BOTH, FLUX = {"labels": {"helm.toolkit.fluxcd.io/name": "web", "kubernixos": "c"}}, "Flux HelmRelease web"
 STOP = "; first stop Flux: flux suspend helmrelease web -n NAMESPACE"
+SET = ApplySetId("applyset-" + "a" * 43 + "-v1")
+TAKE, ONCE = "or take it over as it is: add to target shop: adopt: ", "or once: anneal adopt shop "
 FINISHED = {"conditions": [{"type": "Suspended", "status": "True"}, {"type": "Complete", "status": "True"}]}
 
 
@@ -132,6 +135,24 @@ def test_an_object_of_another_tool_is_adopted_only_where_the_target_names_that_t
 ) -> None:
     problem = judge(adopt=adopt).refusal_to_adopt(item(), document(metadata=metadata))
     assert (f"{problem.subject}: {problem.message}; {problem.fix}" if problem else "") == told
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (None, f"x: is a's; ask a; {TAKE}[{SET}]; {ONCE}--from {SET}"),
+        (
+            ForeignOwner("Helm release web", ("helm",), ("once it is over",)),
+            (
+                "x: is a's; it belongs to Helm release web, too; first add to target shop: adopt: [helm]; then ask a; "
+                f"{TAKE}[helm, {SET}]; {ONCE}--from helm --from {SET}; once it is over"
+            ),
+        ),
+        (ForeignOwner("Pod x"), "x: is a's; it belongs to Pod x, too; first take it out of Pod x; then ask a"),
+    ],
+)
+def test_what_two_have_is_refused_with_all_that_its_ways_out_need(other: ForeignOwner | None, told: str) -> None:
+    assert str(also_owned(Problem("x", "is a's", fix="ask a"), target(), SET, other)) == told
 
 
 def test_whatever_a_target_adopts_no_step_or_hook_acts_on_what_another_tool_deployed() -> None:
