@@ -56,7 +56,10 @@ def lacking(
 
 
 def adopting(problem: Problem, target: str, owners: Values, once: Values, more: Values = ()) -> MissingSetting:
-    """Give a refusal that has its way out a second one: `adopt` names these owners, or `anneal adopt` those of `once`; `more`: to do, too."""
+    """Give a refusal that has its way out a second one: `adopt` names these owners, or `anneal adopt` those of `once`.
+
+    `more`: what else is to be done, either way.
+    """
     settings = {"adopt": owners}
     ways = filter(None, (problem.fix, _AS_IT_IS + block(target, settings), _once(target, once), *more))
     return replace(lacking(problem, target, settings, more, "; ".join(ways), once), first=problem.fix)
