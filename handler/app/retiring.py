@@ -134,8 +134,10 @@ def _taker(ways: Connections, target: Target) -> str:
 
 def _has_taken(ways: Connections, target: Target, former: RecordName) -> bool:
     """Whether the record that a target takes over says so, or is gone."""
-    old = ways.store_at(target, RecordPlace(former.namespace, former.name, ways.settings.installation)).read().state
-    return old is None or (old.renamed_to is not None and old.renamed_to.is_same(target.name, ways.settings.state_namespace))
+    records = TargetRecords(ways, target)
+    old = records.at(former)
+    old.stored = old.store.read()
+    return old.is_claimed_by(target.name, records.namespace)
 
 
 def _planner(ways: Connections, target: Target, kinds: tuple[str, ...], state: State) -> Planner:

@@ -286,7 +286,7 @@ def _round(run: RunContext, look: Lookahead | None) -> Result | None:
         ended = _ended_by_plan(run, look.inputs, look.planned)
         if ended:
             return ended
-    if not look.planned.plan.works and run.stored.uid and not run.state.attempt:
+    if not look.planned.plan.works and run.stored.uid and not run.state.attempt and relocation.is_claimed(run):
         return relocation.finish(run, outcomes.unwritten(run, look.inputs, look.planned), look.planned)
     return _write(run, look) if _is_agreed(run, look.planned) else run.result(Outcome.PLANNED, planned=look.planned)
 

@@ -42,7 +42,7 @@ from handler.state.record_format import stamp
 def hold(run: RunContext) -> None:
     """Take the old record's Lease, too, where runs of the old name may still write. Raises Busy."""
     former = run.former
-    if former is None or former.lease or _is_claimed(run, former):
+    if former is None or former.lease or is_claimed(run):
         return
     former.lease = former.lock.acquire(wait=run.deps.lease_duration * 1.2, stop=run.stop)
 
@@ -54,14 +54,16 @@ def free(run: RunContext) -> None:
         run.former.lease = None
 
 
-def _is_claimed(run: RunContext, former: FormerRecord) -> bool:
-    return run.deps.places is None or former.is_claimed_by(run.job.target, run.deps.places.namespace)
+def is_claimed(run: RunContext) -> bool:
+    """Whether no record is left to be claimed: there is none, it says already that it was taken over, or it is gone."""
+    places, former = run.deps.places, run.former
+    return places is None or former is None or former.is_claimed_by(run.job.target, places.namespace)
 
 
 def claim(run: RunContext) -> None:
     """Say in the old record that it was taken over. Raises Moved: it has changed since this run was planned; LeaseLost."""
     former, places = run.former, run.deps.places
-    if former is None or places is None or _is_claimed(run, former):
+    if former is None or places is None or is_claimed(run):
         return
     old, lease = former.stored.state, former.lease
     if old is None or lease is None:
@@ -149,7 +151,7 @@ def _remove(run: RunContext, former: FormerRecord) -> None:
     lease = former.lock.acquire(wait=run.deps.lease_duration * 1.2, stop=run.stop)
     try:
         former.stored = former.store.read()
-        if not _is_claimed(run, former):
+        if not is_claimed(run):
             raise Busy.of(str(former.place), "isn't this target's to delete any more")
         if former.stored.uid:
             former.store.remove(former.stored)

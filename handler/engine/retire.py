@@ -107,6 +107,9 @@ class Retire:
         state, subject = stored.state, f"target {self.name}"
         if state is None:
             raise RequestRefused.of(subject, "has no record there, so nothing is known of what it has", fix="anneal status")
+        if state.installation != self.installation:
+            seen = f"belongs to installation {state.installation}, this one is {self.installation}"
+            raise RequestRefused.of(subject, seen, fix=f"retire it with the configuration of installation {state.installation}")
         if state.renamed_to:
             seen = f"target {state.renamed_to.name} has taken over what it had, and deletes this record at its end"
             raise RequestRefused.of(subject, seen, fix=f"anneal apply {state.renamed_to.name}")
@@ -117,9 +120,6 @@ class Retire:
         if state.former and self.has_taken(state.former):
             seen = f"takes over what {state.former} has, and hasn't ended that"
             raise RequestRefused.of(subject, seen, fix=f"configure it until `anneal apply {self.name}` has, then retire it")
-        if state.installation != self.installation:
-            seen = f"belongs to installation {state.installation}, this one is {self.installation}"
-            raise RequestRefused.of(subject, seen, fix=f"retire it with the configuration of installation {state.installation}")
         uid = self.cluster_uid()
         if state.cluster_uid != uid:
             seen = f"its record is of another cluster ({state.cluster_uid}, this one is {uid}), as one from a backup is"

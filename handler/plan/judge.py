@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.config.settings import Owner, Target
+from handler.config.settings import ApplySetId, Owner, Target
 from handler.model.errors import ApiRefused, Problem
 from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import canonical
@@ -22,7 +22,7 @@ from handler.plan.diff import differs, field_changes
 from handler.plan.inventory import Membership, is_member
 from handler.plan.managed_fields import recorded_in
 from handler.plan.missing_objects import FIELD_ERROR
-from handler.plan.missing_settings import UNOWNED, block, lacking
+from handler.plan.missing_settings import UNOWNED, MissingSetting, adopting, block, lacking
 from handler.plan.ownership import ForeignOwner, foreign_owner, in_order
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone, may_recreate
@@ -39,9 +39,11 @@ _JOB = GroupKind("batch", "Job")
 _KEEP = "write the live value of that field into git, or give the declared one another name"
 _MOVE = "take that change back in git; what it holds can only be moved by hand, to an object of another name"
 _LIFT = "lift what keeps it from the live object, for no apply can while that field differs; or take the change of that field back"
-NO_STEP_DELETES = "no step deletes what another tool has deployed: let CreateOrUpdate take it over first, or remove the step"
+_NO_STEP_DELETES = (
+    "no step deletes what another tool has deployed: write action: CreateOrUpdate until that is taken over, or remove the step"
+)
 NO_HOOK_TAKES = "a hook takes nothing over from another tool or target: give it another name, or let an apply take the object over first"
-"""The ways out of steps and hooks that meet what another tool has deployed."""
+"""The way out of hooks that meet what another tool has deployed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +81,18 @@ class Judge:
         return None
 
     def refusal_to_use(self, item: Desired, live: dict[str, Any], way_out: str) -> Problem | None:
-        """Return why a deleting step, or a hook, may not act on an existing object that isn't ours, whatever `adopt` names, or None."""
+        """Return why a hook may not act on an existing object that isn't ours, whatever `adopt` names, or None."""
         owner = foreign_owner(live, item.identity, self.ours.own_label(live), own=self.target.name)
         if owner:
             return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, way_out)
         return self.refusal_to_adopt(item, live)
+
+    def refusal_to_delete(self, item: Desired, live: dict[str, Any]) -> Problem | None:
+        """Return why a step may not delete an existing object that isn't ours, with what `adopt` lacks for the way out, or None."""
+        refusal, lacks = self.refusal_to_use(item, live, _NO_STEP_DELETES), self.refusal_to_adopt(item, live)
+        if not isinstance(lacks, MissingSetting) or lacks == refusal:
+            return lacks or refusal
+        return replace(lacks, more=(_NO_STEP_DELETES, *lacks.more), fix=f"{_NO_STEP_DELETES}; for both {lacks.fix}")
 
     def _owned(self, problem: Problem, owner: ForeignOwner) -> Problem:
         if not owner.tools:
@@ -98,6 +107,8 @@ class Judge:
             return Problem(str(item.identity), text, item.manifest.place, error.problems[0].fix)
         if not is_member(live, item.identity, self.ours):
             fix = _KEEP if item.identity.group_kind in LASTING else f"{_KEEP}; or delete it yourself: it isn't ours to delete"
+            theirs = self.refusal_to_use(item, live, _NO_STEP_DELETES) if item.mode is Mode.RECREATE else None
+            fix = f"{theirs.fix}; for both {_KEEP}" if theirs else fix
             return Problem(str(item.identity), f"an immutable field differs: {text}", item.manifest.place, fix)
         kept = kept_by_itself(live)
         if kept:
@@ -144,6 +155,18 @@ class Judge:
 def adoptable_once(target: Target, owners: tuple[Owner, ...]) -> tuple[Owner, ...]:
     """Return what `anneal adopt` would name of these owners; none where a target adopts nothing, which that respects, too."""
     return owners if target.adopt != "never" else ()
+
+
+def also_owned(problem: Problem, target: Target, applyset: ApplySetId, other: ForeignOwner | None) -> Problem:
+    """Give the refusal of another target's object the way out by `adopt`. `other`: what else has it, which either way out needs."""
+    tools, stop = (other.tools, other.stop) if other else ((), ())
+    if other:
+        before = block(target.name, {"adopt": in_order((*tools, *target.adopts))}) if tools else f"take it out of {other.name}"
+        problem = replace(problem, message=f"{problem.message}; it belongs to {other.name}, too", fix=f"first {before}; then {problem.fix}")
+    if other and not tools:
+        return problem
+    owners = in_order((applyset, *tools))
+    return adopting(problem, target.name, in_order((*owners, *target.adopts)), adoptable_once(target, owners), stop)
 
 
 def lift(kind: GroupKind, instead: str) -> str:

@@ -55,11 +55,14 @@ def lacking(
     return MissingSetting(problem.subject, problem.message, problem.place, way_out, target, wanted, tuple(more), owners)
 
 
-def adopting(problem: Problem, target: str, owners: Values, once: Values) -> MissingSetting:
-    """Give a refusal that has its way out a second one: `adopt` names these owners, or `anneal adopt` those of `once`."""
+def adopting(problem: Problem, target: str, owners: Values, once: Values, more: Values = ()) -> MissingSetting:
+    """Give a refusal that has its way out a second one: `adopt` names these owners, or `anneal adopt` those of `once`.
+
+    `more`: what else is to be done, either way.
+    """
     settings = {"adopt": owners}
-    ways = filter(None, (problem.fix, _AS_IT_IS + block(target, settings), _once(target, once)))
-    return replace(lacking(problem, target, settings, fix="; ".join(ways), owners=once), first=problem.fix)
+    ways = filter(None, (problem.fix, _AS_IT_IS + block(target, settings), _once(target, once), *more))
+    return replace(lacking(problem, target, settings, more, "; ".join(ways), once), first=problem.fix)
 
 
 def taking_over(target: str, owners: Iterable[str], approve: str = "") -> str:

@@ -20,7 +20,7 @@ from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
 from handler.plan.inventory import is_member
-from handler.plan.judge import NO_STEP_DELETES, Judge, lift
+from handler.plan.judge import Judge, lift
 from handler.plan.prune import judge, kept_by_itself, leaving, left_to
 from handler.plan.rollout import PlannedRollout
 
@@ -109,7 +109,7 @@ class RolloutActions:
     def _not_ours(self, item: Desired, live: Object) -> Problem | None:
         if self._is_ours(item.identity, live):
             return None
-        refusal = self.judge.refusal_to_use(item, live, NO_STEP_DELETES)
+        refusal = self.judge.refusal_to_delete(item, live)
         return replace(refusal, message=f"{refusal.message}, and {_named(self.steps[item.identity])} would delete it") if refusal else None
 
     def deleted(self, probe: Probe, prune_judge: PruneCheck, handover: SiblingQuestions, *, prunes: bool) -> dict[Identity, Change]:

@@ -35,9 +35,8 @@ from handler.plan.handover import (
     refused_to_strangers,
 )
 from handler.plan.inventory import TargetMarks, marked_target
-from handler.plan.judge import adoptable_once
-from handler.plan.missing_settings import adopting
-from handler.plan.ownership import in_order, set_of
+from handler.plan.judge import also_owned
+from handler.plan.ownership import foreign_owner, set_of
 from handler.state.record import Ran, State
 from handler.state.suspension import CONFIGURED, suspension
 
@@ -192,7 +191,7 @@ class SiblingQuestions:
         return moved, f"target {moved} has moved on since this was planned; looked at again soon" if moved else ""
 
     # --- the taker
-    def giver(self, item: Desired, live: Mapping[str, Any], applyset: str, *, kept: bool = False) -> str | Problem | Change:
+    def giver(self, item: Desired, live: dict[str, Any], applyset: str, *, kept: bool = False) -> str | Problem | Change:
         """Return the sibling that gives up a live object which isn't ours; empty: it is no target's.
 
         `applyset`: ours; `kept`: it is left as it lives, also where it belongs to a target that is no sibling. A Problem: it isn't given
@@ -205,7 +204,7 @@ class SiblingQuestions:
         with self._lock:
             owner = self._owner(TargetMarks(name, labelled))
             if owner is None:
-                return "" if kept or labelled in self.target.adopts else self._refused(item, live, name)
+                return "" if kept or labelled in self.target.adopts else self._refused(item, live, name, applyset)
             if owner.uncertain:
                 seen = f"belongs to target {name}, which reaches its cluster another way, and can't now"
                 raise ClusterUnavailable.of(str(item.identity), seen, fix="anneal check")
@@ -230,8 +229,8 @@ class SiblingQuestions:
         except AnnealError:  # its record, or that one, belongs elsewhere
             return False
 
-    def _refused(self, item: Desired, live: Mapping[str, Any], name: str) -> Problem:
-        """Refuse what belongs to a target that is no sibling; `adopt` may name its ApplySet instead."""
+    def _refused(self, item: Desired, live: dict[str, Any], name: str, applyset: str) -> Problem:
+        """Refuse what belongs to a target that is no sibling; `adopt` may name its ApplySet instead, and what else has it."""
         taker, found = self.target, set_of(live)
         self._strangers |= {name} - {taker.name, *(each.target.name for each in self._all())}
         record = self._parent(found) if found else None
@@ -243,7 +242,7 @@ class SiblingQuestions:
             problem = refused_to_strangers(item, name, taker.name, record, known=known)
         if found is None or is_own:
             return problem
-        return adopting(problem, taker.name, in_order((*taker.adopts, found)), adoptable_once(taker, (found,)))
+        return also_owned(problem, taker, found, foreign_owner(live, item.identity, applyset, (*taker.adopts, found), taker.name))
 
     def refuse_if_moved(self, identity: Identity, name: str) -> None:
         """Before an object is taken: raise Moved if its giver's record says something else than when this was planned."""

@@ -41,9 +41,14 @@ class FormerRecord:
     refused: dict[Identity, Problem] = field(default_factory=dict)
 
     def is_claimed_by(self, name: str, namespace: str) -> bool:
-        """Whether it says that this record has taken over, or is gone: no run of the old name writes any more."""
+        """Whether it says that this record has taken over, or is gone: no run of the old name writes any more.
+
+        What another installation's says is of a namesake.
+        """
         state = self.stored.state
-        return state is None or (state.renamed_to is not None and state.renamed_to.is_same(name, namespace))
+        if state is None:
+            return True
+        return self.store.writes(state) and state.renamed_to is not None and state.renamed_to.is_same(name, namespace)
 
     def is_ours(self, repository: str, cluster_uid: str) -> bool:
         """Whether it is there, and of this repository, cluster and installation, or of no repository yet."""
@@ -117,10 +122,10 @@ def joined(
     old, place = former.stored.state, known.former or replace(former.place, at=stamp(now))
     if old is None or (known.former and former.is_claimed_by(known.target, places.namespace)):
         return replace(known, former=place), former
+    _refuse_moved(former, old, repository, known)
     if not former.is_claimed_by(known.target, places.namespace):
         refuse_renamed(old)
         _refuse_unfinished(places, former, old, known.target)
-    _refuse_moved(former, old, repository, known)
     return _copied(known, old, place, now) if known.fresh else _caught_up(known, old, now), former
 
 

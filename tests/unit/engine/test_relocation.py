@@ -9,9 +9,11 @@ from dataclasses import replace
 import pytest
 
 from handler.app.pause import pause_of, resume, suspend
+from handler.config.settings import Prune
 from handler.engine.run.errors import RequestRefused, TargetRenamed
 from handler.model.names import Identity
 from handler.model.result import Outcome
+from tests.fakes.apiserver.connection import straight
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import cluster, state_of
 from tests.unit.engine.in_memory_cluster import refusing
@@ -111,6 +113,23 @@ def test_a_member_whose_new_marks_are_refused_is_named_and_the_rest_goes_on(
     renamed.meet = by_namespaces("shop", "jobs", "anneal-system")  # once the policy is gone
     renamed.applied()
     assert_taken_over(renamed, "one", "two", "kept")
+
+
+def test_a_takeover_of_which_all_marks_are_refused_claims_the_old_record_all_the_same() -> None:
+    renamed = Renamed()
+    renamed.planted(KEPT)
+    renamed.host.push(renamed.host.commit({"shop/none.yaml": "# nothing is declared"}))
+    suspend(renamed.handler(NEW), NEW, pause_of("ada", "", ""))  # so that it has a record of its own
+    assert resume(renamed.handler(), NEW) == "resumed"
+    renamed.meet = refusing(lambda asked: asked.method == "PATCH" and "/namespaces/shop/configmaps/" in asked.path, 422, POLICY)
+    emptied = replace(NEW, prune=Prune(allow_empty=True))
+    result = renamed.run(emptied)
+    assert (renamed.marked("store"), renamed.marked("shop")) == (set(), {"kept"}), result
+    assert renamed.open_records() == {"store"}, result
+    assert renamed.run(OLD).code == TargetRenamed.code
+    renamed.meet = straight
+    renamed.applied(emptied)
+    assert_taken_over(renamed, "kept")
 
 
 def test_a_webhook_without_dry_runs_keeps_no_member_from_its_marks(renamed: Renamed) -> None:

@@ -120,6 +120,7 @@ def test_what_a_policy_keeps_from_being_let_go_keeps_the_record(shop: Renamed) -
         ({"renamed_to": RecordName("store", "anneal-system")}, RequestRefused, "anneal apply store"),
         ({"former": RecordName("bank", "anneal-system")}, RequestRefused, "configure it until `anneal apply shop` has, then retire it"),
         ({"installation": "second"}, RequestRefused, "belongs to installation second, this one is default"),
+        ({"installation": "second", "renamed_to": RecordName("store", "gitops")}, RequestRefused, "belongs to installation second"),
         ({"cluster_uid": "another"}, TargetMoved, "its record is of another cluster"),
     ],
 )
@@ -138,6 +139,16 @@ def test_a_takeover_that_was_taken_back_before_it_began_leaves_nothing() -> None
     done = carried_out(shop.retire(NEW))
     assert (done.done, done.ended, shop.has_record("store")[0], shop.uids()) == ((), True, False, before)
     assert shop.marked("shop") == {"one"}
+
+
+def test_what_the_record_of_another_installation_says_is_of_a_namesake(shop: Renamed) -> None:
+    shop.planted(ONE)
+    bank, us = RecordName("bank", "anneal-system"), RecordName("shop", "anneal-system")
+    store = shop.handler(replace(OLD, name="bank")).store(replace(OLD, name="bank"))
+    store.create(replace(store.blank("u"), installation="second", renamed_to=us))
+    shop.handler(OLD).store(OLD).update(lambda state: replace(state, former=bank))
+    assert carried_out(shop.retire()).ended
+    assert shop.has_record("bank")[0]
 
 
 def test_of_one_namespace_only_what_is_in_it_ends(shop: Renamed) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from handler.config.settings import RecreateSettings
+from handler.config.settings import ApplySetId, RecreateSettings
 from handler.model.errors import ApiRefused, Problem
 from handler.model.names import GroupKind
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
-from handler.plan.judge import RECREATE, Judge, lift, terminating
+from handler.plan.judge import RECREATE, Judge, also_owned, lift, terminating
+from handler.plan.ownership import ForeignOwner
 from handler.plan.prune import ALLOW
 from handler.plan.takeover import takeover
 from tests.unit.plan.samples import OURS, desired, document, entry, live, member, target
@@ -24,6 +25,8 @@ SCOPED = ("Namespace", "CustomResourceDefinition")
 KUBERNIXOS = {"labels": {"kubernixos": "c"}}
 BOTH, FLUX = {"labels": {"helm.toolkit.fluxcd.io/name": "web", "kubernixos": "c"}}, "Flux HelmRelease web"
 STOP = "; first stop Flux: flux suspend helmrelease web -n NAMESPACE"
+SET = ApplySetId("applyset-" + "a" * 43 + "-v1")
+TAKE, ONCE = "or take it over as it is: add to target shop: adopt: ", "or once: anneal adopt shop "
 FINISHED = {"conditions": [{"type": "Suspended", "status": "True"}, {"type": "Complete", "status": "True"}]}
 
 
@@ -134,6 +137,24 @@ def test_an_object_of_another_tool_is_adopted_only_where_the_target_names_that_t
     assert (f"{problem.subject}: {problem.message}; {problem.fix}" if problem else "") == told
 
 
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (None, f"x: is a's; ask a; {TAKE}[{SET}]; {ONCE}--from {SET}"),
+        (
+            ForeignOwner("Helm release web", ("helm",), ("once it is over",)),
+            (
+                "x: is a's; it belongs to Helm release web, too; first add to target shop: adopt: [helm]; then ask a; "
+                f"{TAKE}[helm, {SET}]; {ONCE}--from helm --from {SET}; once it is over"
+            ),
+        ),
+        (ForeignOwner("Pod x"), "x: is a's; it belongs to Pod x, too; first take it out of Pod x; then ask a"),
+    ],
+)
+def test_what_two_have_is_refused_with_all_that_its_ways_out_need(other: ForeignOwner | None, told: str) -> None:
+    assert str(also_owned(Problem("x", "is a's", fix="ask a"), target(), SET, other)) == told
+
+
 def test_whatever_a_target_adopts_no_step_or_hook_acts_on_what_another_tool_deployed() -> None:
     for adopt in ("unowned", ("kubernixos",)):
         problem = judge(adopt=adopt).refusal_to_use(item(), document(metadata=KUBERNIXOS), "let it be")
@@ -141,6 +162,32 @@ def test_whatever_a_target_adopts_no_step_or_hook_acts_on_what_another_tool_depl
         assert (problem.message, problem.fix) == ("belongs to Kubernixos checksum c", "let it be")
         assert judge(adopt=adopt).refusal_to_use(item(), document(), "let it be") is None
     assert judge(adopt="never").refusal_to_use(item(), document(), "let it be")
+
+
+CONTROLLED = {"ownerReferences": [{"kind": "Pod", "name": "x", "controller": True}]}
+INSTEAD = "no step deletes what another tool has deployed: write action: CreateOrUpdate until that is taken over, or remove the step"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "adopt", "told"),
+    [
+        ({}, "unowned", None),
+        ({}, "never", "set on target shop: adopt: unowned"),
+        (KUBERNIXOS, ("kubernixos",), INSTEAD),
+        (KUBERNIXOS, "never", f"{INSTEAD}; for both add to target shop: adopt: [kubernixos]"),
+        (CONTROLLED, "unowned", "take it out of there first, or out of target shop"),
+    ],
+)
+def test_what_no_step_deletes_is_refused_with_all_that_its_way_out_needs(metadata: dict[str, Any], adopt: Any, told: str | None) -> None:
+    problem = judge(adopt=adopt).refusal_to_delete(item(), document(metadata=metadata))
+    assert (problem and problem.fix) == told
+
+
+def test_a_step_that_makes_anew_what_another_tool_deployed_gets_no_way_out_that_deletes_it() -> None:
+    problem = refused(replace(item(), mode=Mode.RECREATE), document(metadata=KUBERNIXOS), adopt=("kubernixos",))
+    assert isinstance(problem, Problem)
+    assert problem.fix.startswith(f"{INSTEAD}; for both write the live value")
+    assert "delete it" not in problem.fix
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from handler.model.errors import PlanRefused, Problem
 from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.inventory import is_member
-from handler.plan.judge import NO_STEP_DELETES, lift
+from handler.plan.judge import lift
 
 
 class DeleteIfExist(PlainAction):
@@ -40,7 +40,7 @@ def _raise_if_kept(stage: StepStage, step: Step, live: Object) -> None:
     adopted = stage.change is not None and stage.change.adopted
     if not is_member(live, step.identity, stage.ours):
         theirs = Problem(str(step.identity), "is no longer ours", item.manifest.place, "remove the step")
-        refusal = planned.decision.judge.refusal_to_use(item, live, NO_STEP_DELETES) if adopted else theirs
+        refusal = planned.decision.judge.refusal_to_delete(item, live) if adopted else theirs
         if refusal:
             raise PlanRefused(refusal)
     found = stage.applier.planner.prune_judge.judged(live, planned.desired, _leaving(stage))

@@ -16,7 +16,7 @@ from handler.model.plan import Action
 from handler.model.rollout import Mode, Step
 from handler.plan.admission import Desired
 from handler.plan.inventory import is_member
-from handler.plan.judge import NO_STEP_DELETES, lift
+from handler.plan.judge import lift
 from handler.plan.prune import kept_by_itself
 
 _ABSENT = "absent"  # the mark of a step that found nothing to delete
@@ -75,7 +75,7 @@ def _raise_if_kept(stage: StepStage, item: Desired, live: Object) -> None:
     if not is_member(live, item.identity, stage.ours):
         if not adopted:
             raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
-        refusal = stage.applier.planned.decision.judge.refusal_to_use(item, live, NO_STEP_DELETES)
+        refusal = stage.applier.planned.decision.judge.refusal_to_delete(item, live)
         if refusal:
             raise RolloutFailed(refusal)
     kept = kept_by_itself(live)

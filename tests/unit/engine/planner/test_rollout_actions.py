@@ -243,14 +243,24 @@ def test_no_step_deletes_what_another_tool_deployed_though_the_target_adopts_fro
     cluster.has(config("old", labels={"kubernixos": "c"}), ours=False)
     with pytest.raises(PlanRefused) as refused:
         cluster.plan({"old": action}, config("old"), config("web"), adopt=adopt)
-    way_out = "add to target shop: adopt: [kubernixos]; or once: anneal adopt shop --from kubernixos"
+    seen = "belongs to Kubernixos checksum c"
     if action == "DeleteIfExist" or adopt != "unowned":
-        seen = "belongs to Kubernixos checksum c, and step old in all would delete it"
-        way_out = "no step deletes what another tool has deployed: let CreateOrUpdate take it over first, or remove the step"
-    else:
-        seen = "belongs to Kubernixos checksum c"
+        seen += ", and step old in all would delete it"
+    way_out = "no step deletes what another tool has deployed: write action: CreateOrUpdate until that is taken over, or remove the step"
+    if adopt == "unowned":
+        way_out += "; for both add to target shop: adopt: [kubernixos]; or once: anneal adopt shop --from kubernixos"
     assert str(refused.value) == f"old.yaml:1: ConfigMap/shop/old: {seen}; {way_out}"
     taken = cluster.plan({"old": "CreateOrUpdate"}, config("old"), config("web"), adopt=("kubernixos",))
+    assert (change(taken, "old").action, change(taken, "old").adopted) == (Action.UPDATE, True)
+
+
+def test_a_recreate_step_of_what_another_tool_deployed_names_all_that_an_immutable_field_asks_for(cluster: Cluster) -> None:
+    cluster.has({**config("old", labels={"kubernixos": "c"}), "immutable": True}, ours=False)
+    with pytest.raises(PlanRefused) as refused:
+        cluster.plan({"old": "Recreate"}, config("old", "2"), adopt=("kubernixos",))
+    assert "an immutable field differs" in str(refused.value)
+    assert "write action: CreateOrUpdate until that is taken over, or remove the step; for both write the live value" in str(refused.value)
+    taken = cluster.plan({"old": "CreateOrUpdate"}, config("old"), adopt=("kubernixos",))
     assert (change(taken, "old").action, change(taken, "old").adopted) == (Action.UPDATE, True)
 
 

@@ -62,6 +62,37 @@ def test_a_target_that_is_no_sibling_gives_up_what_adopt_names_by_its_applyset_a
     assert (bench.owner(), bench.uid(), (bench.live() or {})["data"]) == ("b", uid, {"key": "2"})
 
 
+@pytest.fixture
+def shared(bench: Bench) -> Bench:
+    """Return one whose x is of a target that is no sibling of b, and of a Helm release, too."""
+    bench.configure(b={"revision": replace(B.revision, branch="next")})
+    marks = {f"meta.helm.sh/release-{key}": value for key, value in (("name", "web"), ("namespace", "shop"))}
+    labels = {"app.kubernetes.io/managed-by": "Helm"}
+    bench.server.must(Asked("PATCH", LIVE, {"fieldManager": "helm"}, {"metadata": {"annotations": marks, "labels": labels}}, MERGE, ""))
+    bench.push(b={"x": document("x", "2")})
+    return bench
+
+
+def test_all_that_adopt_has_to_name_is_in_one_refusal(shared: Bench) -> None:
+    (refusal,) = shared.run("b").problems
+    assert "isn't of this repository, revision and cluster; it belongs to Helm release web, too" in refusal.message
+    assert f"add to target b: adopt: [helm, {A_SET}]; or once: anneal adopt b --from helm --from {A_SET}" in refusal.fix
+    assert refusal.fix.endswith("kubectl delete secrets -n shop -l owner=helm,name=web")
+    shared.configure(b={"adopt": ("helm", A_SET)})
+    shared.applied("b")
+    assert shared.owner() == "b"
+
+
+def test_what_moves_an_object_of_two_owners_by_commands_begins_with_the_second_owner(shared: Bench) -> None:
+    (refusal,) = shared.run("b").problems
+    assert refusal.fix.startswith("first add to target b: adopt: [helm]; then to move it without deleting it, in this order: ")
+    shared.configure(b={"adopt": ("helm",)})
+    unmarked = {"metadata": {"labels": {PART_OF: None}, "annotations": {IDENTITY: None}}}
+    shared.server.must(Asked("PATCH", LIVE, {"fieldManager": "kubectl-label"}, unmarked, MERGE, ""))
+    shared.applied("b")
+    assert shared.owner() == "b"
+
+
 def test_siblings_hand_over_by_git_alone_whatever_adopt_names(bench: Bench) -> None:
     bench.configure(b={"adopt": (A_SET,)})
     bench.push(a={"x": document("x")}, b={"x": document("x")})

@@ -254,3 +254,11 @@ def test_a_namespace_that_comes_too_late_is_named_with_its_flag() -> None:
     said = ignored(places, blank(commit=sha()))
     assert "`stateNamespaceFrom: gitops` has no effect" in said
     assert "; `anneal retire shop --keep --state-namespace gitops` lets go of that" in said
+
+
+@pytest.mark.parametrize("renamed_to", [RecordName("shop", NAMESPACE), RecordName("bank", NAMESPACE)])
+def test_what_the_record_of_another_installation_was_renamed_to_counts_for_nothing(renamed_to: RecordName) -> None:
+    places = Places()
+    places.put(installation="second", renamed_to=renamed_to)
+    with pytest.raises(TargetMoved, match="which installation second has by now"):
+        join(places, replace(blank(commit=sha()), former=OLD), recorded=True)
