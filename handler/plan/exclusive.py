@@ -12,6 +12,7 @@ earlier.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -62,12 +63,9 @@ _NAMING = frozenset(
     }
 )
 """Kinds that no namespace has and whose objects name something in one; custom resources do, too."""
-_BUILT_IN = frozenset(
-    f"{each}.k8s.io"
-    for each in (
-        "admissionregistration apiextensions apiregistration authentication authorization certificates coordination discovery events "
-        "flowcontrol.apiserver internal.apiserver networking node rbac.authorization resource scheduling storage storagemigration"
-    ).split()
+_BUILT_IN = re.compile(
+    r"(admissionregistration|apiextensions|apiregistration|authentication|authorization|certificates|coordination|discovery|events|networking"
+    r"|flowcontrol\.apiserver|internal\.apiserver|node|rbac\.authorization|resource|scheduling|storage|storagemigration)\.k8s\.io"
 )
 """The groups of Kubernetes itself that are called as those of its subprojects are."""
 _VIEWS = frozenset({"image.openshift.io", "project.openshift.io", "user.openshift.io"})  # many, or others' objects; they name nothing
@@ -181,7 +179,7 @@ def is_read_for_names(resource: Resource) -> bool:
 
 def _is_operators(group: str) -> bool:
     """Whether the kinds of an API group aren't Kubernetes' own, also where it is called as one of those: an operator works for them."""
-    return is_custom(group) or (group.endswith(".k8s.io") and group not in _BUILT_IN)
+    return is_custom(group) or (group.endswith(".k8s.io") and not _BUILT_IN.fullmatch(group))
 
 
 def may_own_data(kind: GroupKind) -> bool:
