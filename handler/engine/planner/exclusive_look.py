@@ -161,7 +161,9 @@ class ExclusiveLook:
         """Return what keeps orphans that others need, and what names them."""
         if not inside:
             return Needs(), Users(seen)
-        needs = Needs(named_in_git(git.manifests), seen.owning(git.owners), seen.unread())
+        named = named_in_git(git.manifests)
+        seen.keep_named(named)
+        needs = Needs(named, seen.owning(git.owners), seen.unread())
         found = users(self.api, self.discovery.listable(), seen, _leaving(inside, needs))
         needs = replace(needs, owning=seen.owning(git.owners), unread=seen.unread(), unasked=found.unasked)
         return replace(needs, used=found.of(_leaving(inside, needs))), found
@@ -278,7 +280,7 @@ def _behind(changes: Sequence[Change], used: Users) -> Iterator[Change]:
     for change in changes:
         if user := named.get(change.uid):
             end = max((ends.get(uid, "") for uid in used.seen.above([user.uid])), default="")
-            text = f"; deleted after {end}, as {user.identity} does" if end else f"; kept: {user.identity} names it; declare it, too"
+            text = f"; deleted after {end}, as {user.identity} does" if end else f"; kept: {user.naming(change.uid)}"
             yield replace(change, action=Action.SKIP, reason=said(change.identity, text), until=end, expires=bool(end))
         else:
             yield change
