@@ -110,6 +110,11 @@ class ExclusiveContent:
                 going += self.owners.get(uid, ())
         return found
 
+    def named_with(self, uids: Collection[str]) -> dict[Identity, set[str]]:
+        """Return what others may name and would go with some objects, each with the uids of these."""
+        found = {identity: self.above(owners).intersection(uids) for identity, owners in self.owned.items()}
+        return {identity: roots for identity, roots in found.items() if roots}
+
     def owning(self, members: Mapping[Identity, tuple[str, ...]] | None = None) -> dict[str, str]:
         """Return the uids of what owns something that may not go with it, through whatever owns that in turn, each with what would go.
 

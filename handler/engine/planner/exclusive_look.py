@@ -121,8 +121,8 @@ class ExclusiveLook:
         room = max(MOST - len(unseen), 0)
         needs, used = self._needs(seen, inside, git)
         judged = [self._judged(ask, live, known, room - number, needs) for number, live in enumerate(_in_order(inside, known, needs))]
-        due = [change.identity for change in judged if change.writes]
-        claims, needed = handover.claims(due), handover.users(due)
+        due = {change.uid: change.identity for change in judged if change.writes}
+        claims, needed = handover.claims(due.values()), _needed(due, seen, handover)
         bodies = {identity_of(live): live for live in inside}
         changes = list(_behind([_claimed(change, bodies[change.identity], claims, needed) for change in judged], used))
         kept = [*(_again(each, ask, self.target) for each in unseen), *_recorded(changes[:room], known, ask.now)]
@@ -261,6 +261,14 @@ def _sighting(known: Orphan) -> Sighting:
 def _in_order(found: Iterable[Object], known: Mapping[str, Orphan], needs: Needs) -> list[Object]:
     """Put what may go first, of that what the record knows, then by name, so that the same ones are recorded each time."""
     return sorted(found, key=lambda live: (bool(_kept(live, needs)), live["metadata"].get("uid") not in known, identity_of(live)))
+
+
+def _needed(due: Mapping[str, Identity], seen: ExclusiveContent, handover: SiblingQuestions) -> dict[Identity, str]:
+    """Return which orphans siblings need, by themselves or for what would go with them: what names that. `due`: by uid."""
+    below = seen.named_with(due)
+    found = handover.users([*due.values(), *below])
+    owners = {due[uid]: f"{each} goes with it: {found[each]}" for each in below if each in found for uid in below[each]}
+    return owners | found
 
 
 def _claimed(change: Change, live: Object, claims: Mapping[Identity, tuple[str, str]], needed: Mapping[Identity, str]) -> Change:

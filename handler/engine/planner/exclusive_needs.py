@@ -107,9 +107,9 @@ def users(api: Api, kinds: Iterable[Resource], seen: ExclusiveContent, leaving: 
     silent = min((group for group in seen.silent if not is_silent(group)), default="")
     unasked = dict.fromkeys(spaces, f"the objects of API group {silent} there") if silent else {}
     wanted: dict[Named, dict[str, str]] = {}
-    owned = ((each, dict.fromkeys(seen.above(uids) & leaving.keys(), "what it owns")) for each, uids in seen.owned.items())
+    owned = ((each, dict.fromkeys(uids, "what it owns")) for each, uids in seen.named_with(leaving).items())
     for each, orphans in (*owned, *((each, {uid: "it"}) for uid, each in leaving.items())):
-        for space in (each.namespace, "") if orphans else ():  # a name without a namespace, in what has none, may mean any
+        for space in (each.namespace, ""):  # a name without a namespace, in what has none, may mean any
             wanted.setdefault((each.kind, space, each.name), {}).update(orphans)
     scopes = [(kind, space) for kind in kinds for space in _scopes(kind, spaces)]
     tasks = [partial(_read, api, kind, space, wanted) for kind, space in scopes if (kind.group_kind, space) not in seen.failed]
