@@ -12,6 +12,7 @@ earlier.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -52,14 +53,21 @@ _NAMING = frozenset(
     {
         GroupKind("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
         GroupKind("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+        GroupKind("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
+        GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
         GroupKind("apiregistration.k8s.io", "APIService"),
         GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+        GroupKind("networking.k8s.io", "IngressClass"),
         GroupKind("storage.k8s.io", "StorageClass"),
-        GroupKind("snapshot.storage.k8s.io", "VolumeSnapshotClass"),
         GroupKind("", "PersistentVolume"),
     }
 )
 """Kinds that no namespace has and whose objects name something in one; custom resources do, too."""
+_BUILT_IN = re.compile(
+    r"(admissionregistration|apiextensions|apiregistration|authentication|authorization|certificates|coordination|discovery|events|networking"
+    r"|flowcontrol\.apiserver|internal\.apiserver|node|rbac\.authorization|resource|scheduling|storage|storagemigration)\.k8s\.io"
+)
+"""The groups of Kubernetes itself that are called as those of its subprojects are."""
 _VIEWS = frozenset({"image.openshift.io", "project.openshift.io", "user.openshift.io"})  # many, or others' objects; they name nothing
 _MIRRORED = frozenset({"projectcalico.org", "crd.projectcalico.org"})
 """Both serve one object, under two uids, each with labels of its own: what git declares of one is undeclared in the other."""
@@ -166,12 +174,17 @@ def is_looked_for(resource: Resource) -> bool:
 def is_read_for_names(resource: Resource) -> bool:
     """Whether objects of a kind, which no namespace has, are read for what they name in one: webhooks, issuers, stores of secrets."""
     served = not resource.namespaced and "list" in resource.verbs and not is_silent(resource.group)
-    return served and resource.group not in _VIEWS and (resource.group_kind in _NAMING or is_custom(resource.group))
+    return served and resource.group not in _VIEWS and (resource.group_kind in _NAMING or _is_operators(resource.group))
+
+
+def _is_operators(group: str) -> bool:
+    """Whether the kinds of an API group aren't Kubernetes' own, also where it is called as one of those: an operator works for them."""
+    return is_custom(group) or (group.endswith(".k8s.io") and not _BUILT_IN.fullmatch(group))
 
 
 def may_own_data(kind: GroupKind) -> bool:
     """Whether deleting an object of a kind may delete what holds data: controllers make it own that."""
-    return kind.group in _WORKLOADS or kind in _OLD_WORKLOADS or is_custom(kind.group)
+    return kind.group in _WORKLOADS or kind in _OLD_WORKLOADS or _is_operators(kind.group)
 
 
 def taken_apart(live: Mapping[str, Any], kind: GroupKind) -> str:
@@ -181,7 +194,7 @@ def taken_apart(live: Mapping[str, Any], kind: GroupKind) -> str:
     """
     metadata = live["metadata"]
     allowed = (metadata.get("annotations") or {}).get(ALLOW) == "allow"
-    return "" if allowed or not is_custom(kind.group) else next(iter(metadata.get("finalizers") or ()), "")
+    return "" if allowed or not _is_operators(kind.group) else next(iter(metadata.get("finalizers") or ()), "")
 
 
 def account_of_token(metadata: Mapping[str, Any]) -> str:

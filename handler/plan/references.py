@@ -27,6 +27,7 @@ _OTHERS = {
     "backendRefs": "Service",
     "parentRefs": "Gateway",
     "issuerRef": "Issuer",
+    "paramRef": "ConfigMap",
 }
 _PASSED = frozenset({"labels", "matchLabels", "selector", "managedFields", "ownerReferences"})
 _SILENT = frozenset({GroupKind("", "ConfigMap"), GroupKind("", "Secret")})  # they name nothing

@@ -17,6 +17,7 @@ from handler.cluster.parallel import parallel
 from handler.model.errors import AnnealError, ApiRefused
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of
 from handler.plan.exclusive import DATA, SYSTEM, account_of_token, is_silent, left_alone, own_rights, taken_apart
+from handler.plan.references import NAMED_BY_FIELD, Named, user_of
 from handler.state.record_format import is_recordable
 
 UNMARKED = f"!{PART_OF}"
@@ -36,7 +37,7 @@ _NO_RIGHTS: Rights = {}
 class _Listed:
     """One LIST: what may be an orphan, what is declared, by uid, how much else is left alone, by noun, and the uids of owners, by uid.
 
-    `needed`: what may not go and has owners, with their uids, and why.
+    `needed`: what may not go and has owners, with their uids, and why; `owned`: what others may name and has owners, with these.
     """
 
     orphans: dict[str, Object] = field(default_factory=dict)
@@ -44,13 +45,14 @@ class _Listed:
     left: dict[str, str] = field(default_factory=dict)
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
     needed: Needed = field(default_factory=dict)
+    owned: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class ExclusiveContent:
     """What all LISTs have found, an object that several kinds serve once.
 
-    `silent`: API groups that don't answer; `owners`, `needed`: see `_Listed`; `marked`: as `needed`, of what was read for names.
+    `silent`: API groups that don't answer; `owners`, `needed`, `owned`: see `_Listed`; `marked`: as `needed`, of what was read for names.
     """
 
     silent: frozenset[str]
@@ -59,6 +61,7 @@ class ExclusiveContent:
     left: dict[str, tuple[str, str]] = field(default_factory=dict)
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
     needed: Needed = field(default_factory=dict)
+    owned: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
     marked: Needed = field(default_factory=dict)
     failed: dict[tuple[GroupKind, str], AnnealError] = field(default_factory=dict)
 
@@ -72,11 +75,18 @@ class ExclusiveContent:
         self.left |= {uid: (namespace, noun) for uid, noun in answer.left.items()}
         self.owners |= answer.owners
         self.needed |= answer.needed
+        self.owned |= answer.owned
 
     def drop_declared(self, uids: Collection[str]) -> None:
         """Forget orphans that another kind declares or leaves alone. `uids`: of what lives of git's."""
         for uid in {*self.declared, *uids, *self.left} & self.orphans.keys():
             del self.orphans[uid]
+
+    def keep_named(self, named: Mapping[Named, Identity]) -> None:
+        """Take what git names and has owners as what may not go with these. `named`: see `named_by`."""
+        for identity, uids in self.owned.items():
+            if user := user_of(identity, named):
+                self.needed.setdefault(identity, (uids, f"{user} names"))
 
     def lacks(self, identity: Identity) -> bool:
         """Whether an object of this kind may live without having been seen."""
@@ -99,6 +109,11 @@ class ExclusiveContent:
                 found.add(uid)
                 going += self.owners.get(uid, ())
         return found
+
+    def named_with(self, uids: Collection[str]) -> dict[Identity, set[str]]:
+        """Return what others may name and would go with some objects, each with the uids of these."""
+        found = {identity: self.above(owners).intersection(uids) for identity, owners in self.owned.items()}
+        return {identity: roots for identity, roots in found.items() if roots}
 
     def owning(self, members: Mapping[Identity, tuple[str, ...]] | None = None) -> dict[str, str]:
         """Return the uids of what owns something that may not go with it, through whatever owns that in turn, each with what would go.
@@ -165,6 +180,8 @@ def _note_owners(live: Object, found: _Listed, declared: Collection[Identity]) -
     owners = tuple(str(each.get("uid")) for each in metadata.get("ownerReferences") or ())
     if owners:
         found.owners[str(metadata["uid"])] = owners
+        if identity.kind in NAMED_BY_FIELD:
+            found.owned[identity] = owners
     if account := account_of_token(metadata):
         found.needed[identity] = (account,), "is a token of it"
     elif owners and (why := why_needed(live, identity, declared)):

@@ -121,8 +121,8 @@ class ExclusiveLook:
         room = max(MOST - len(unseen), 0)
         needs, used = self._needs(seen, inside, git)
         judged = [self._judged(ask, live, known, room - number, needs) for number, live in enumerate(_in_order(inside, known, needs))]
-        due = [change.identity for change in judged if change.writes]
-        claims, needed = handover.claims(due), handover.users(due)
+        due = {change.uid: change.identity for change in judged if change.writes}
+        claims, needed = handover.claims(due.values()), _needed(due, seen, handover)
         bodies = {identity_of(live): live for live in inside}
         changes = list(_behind([_claimed(change, bodies[change.identity], claims, needed) for change in judged], used))
         kept = [*(_again(each, ask, self.target) for each in unseen), *_recorded(changes[:room], known, ask.now)]
@@ -161,7 +161,9 @@ class ExclusiveLook:
         """Return what keeps orphans that others need, and what names them."""
         if not inside:
             return Needs(), Users(seen)
-        needs = Needs(named_in_git(git.manifests), seen.owning(git.owners), seen.unread())
+        named = named_in_git(git.manifests)
+        seen.keep_named(named)
+        needs = Needs(named, seen.owning(git.owners), seen.unread())
         found = users(self.api, self.discovery.listable(), seen, _leaving(inside, needs))
         needs = replace(needs, owning=seen.owning(git.owners), unread=seen.unread(), unasked=found.unasked)
         return replace(needs, used=found.of(_leaving(inside, needs))), found
@@ -261,6 +263,14 @@ def _in_order(found: Iterable[Object], known: Mapping[str, Orphan], needs: Needs
     return sorted(found, key=lambda live: (bool(_kept(live, needs)), live["metadata"].get("uid") not in known, identity_of(live)))
 
 
+def _needed(due: Mapping[str, Identity], seen: ExclusiveContent, handover: SiblingQuestions) -> dict[Identity, str]:
+    """Return which orphans siblings need, by themselves or for what would go with them: what names that. `due`: by uid."""
+    below = seen.named_with(due)
+    found = handover.users([*due.values(), *below])
+    owners = {due[uid]: f"{each} goes with it: {found[each]}" for each in below if each in found for uid in below[each]}
+    return owners | found
+
+
 def _claimed(change: Change, live: Object, claims: Mapping[Identity, tuple[str, str]], needed: Mapping[Identity, str]) -> Change:
     """Return the change of an orphan that siblings declare (`claims`) or name (`needed`)."""
     if change.identity in claims:
@@ -278,7 +288,7 @@ def _behind(changes: Sequence[Change], used: Users) -> Iterator[Change]:
     for change in changes:
         if user := named.get(change.uid):
             end = max((ends.get(uid, "") for uid in used.seen.above([user.uid])), default="")
-            text = f"; deleted after {end}, as {user.identity} does" if end else f"; kept: {user.identity} names it; declare it, too"
+            text = f"; deleted after {end}, as {user.identity} does" if end else f"; kept: {user.naming(change.uid)}"
             yield replace(change, action=Action.SKIP, reason=said(change.identity, text), until=end, expires=bool(end))
         else:
             yield change

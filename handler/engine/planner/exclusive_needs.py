@@ -28,11 +28,15 @@ _WORKERS = 8
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A live object, and the uids of the orphans that it names."""
+    """A live object. `names`: the uids of orphans, each with what of it that names: `it`, or what it owns."""
 
     uid: str
     identity: Identity
-    names: frozenset[str]
+    names: Mapping[str, str]
+
+    def naming(self, uid: str) -> str:
+        """Say what it names of an orphan."""
+        return f"{self.identity} names {self.names[uid]}; declare it, too"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class Users:
         while True:
             left = {*leaving} - used.keys()
             going = self.seen.going_with(left)
-            more = {uid: user for user in self.found if user.uid not in going for uid in user.names & left}
+            more = {uid: user for user in self.found if user.uid not in going for uid in user.names.keys() & left}
             if not more:
                 return used
             used |= more
@@ -73,8 +77,10 @@ class Needs:
         """Return why an orphan stays; empty: nothing needs it."""
         if data := self.by_data(identity, uid):
             return data
-        if user := user_of(identity, self.named) or (self.used[uid].identity if uid in self.used else None):
+        if user := user_of(identity, self.named):
             return f"{user} names it; declare it, too"
+        if uid in self.used:
+            return self.used[uid].naming(uid)
         kinds = self.unasked.get(identity.namespace) if identity.kind in NAMED_BY_FIELD else None
         return f"{kinds} can't be listed, so whether one names it isn't known" if kinds else ""
 
@@ -100,10 +106,11 @@ def users(api: Api, kinds: Iterable[Resource], seen: ExclusiveContent, leaving: 
     spaces = sorted({identity.namespace for identity in leaving.values()})
     silent = min((group for group in seen.silent if not is_silent(group)), default="")
     unasked = dict.fromkeys(spaces, f"the objects of API group {silent} there") if silent else {}
-    wanted: dict[Named, set[str]] = {}
-    for uid, each in leaving.items():
+    wanted: dict[Named, dict[str, str]] = {}
+    owned = ((each, dict.fromkeys(uids, "what it owns")) for each, uids in seen.named_with(leaving).items())
+    for each, orphans in (*owned, *((each, {uid: "it"}) for uid, each in leaving.items())):
         for space in (each.namespace, ""):  # a name without a namespace, in what has none, may mean any
-            wanted.setdefault((each.kind, space, each.name), set()).add(uid)
+            wanted.setdefault((each.kind, space, each.name), {}).update(orphans)
     scopes = [(kind, space) for kind in kinds for space in _scopes(kind, spaces)]
     tasks = [partial(_read, api, kind, space, wanted) for kind, space in scopes if (kind.group_kind, space) not in seen.failed]
     answers = iter(parallel(tasks, _WORKERS))
@@ -142,7 +149,7 @@ class _Read:
     marked: Needed = field(default_factory=dict)
 
 
-def _read(api: Api, kind: Resource, space: str, wanted: Mapping[Named, Collection[str]]) -> _Read:
+def _read(api: Api, kind: Resource, space: str, wanted: Mapping[Named, Mapping[str, str]]) -> _Read:
     found, names = _Read(), may_name(kind.group_kind)
     try:
         for page in pages(api, Listing(kind, space, "" if names else PART_OF, partial=not names)):
@@ -154,12 +161,12 @@ def _read(api: Api, kind: Resource, space: str, wanted: Mapping[Named, Collectio
     return found
 
 
-def _note(live: Object, found: _Read, wanted: Mapping[Named, Collection[str]], *, names: bool) -> None:
+def _note(live: Object, found: _Read, wanted: Mapping[Named, Mapping[str, str]], *, names: bool) -> None:
     uid, identity, metadata = str(live["metadata"].get("uid")), identity_of(live), live["metadata"]
     if owners := tuple(str(each.get("uid")) for each in metadata.get("ownerReferences") or ()):
         found.owners[uid] = owners
         if why := why_needed(live, identity):
             found.marked[identity] = owners, why
     named = named_by([(identity, live)]) if names else {}
-    if used := frozenset(each for name in wanted.keys() & named.keys() for each in wanted[name]):
+    if used := {uid: what for name in wanted.keys() & named.keys() for uid, what in wanted[name].items()}:
         found.users.append(User(uid, identity, used))

@@ -77,6 +77,11 @@ def test_kinds_that_may_hold_orphans(kind: Resource, expected: bool) -> None:
         (resource("cert-manager.io", "ClusterIssuer", namespaced=False), True),
         (resource("apiregistration.k8s.io", "APIService", namespaced=False), True),
         (resource("rbac.authorization.k8s.io", "ClusterRoleBinding", namespaced=False), True),
+        (resource("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", namespaced=False), True),
+        (resource("networking.k8s.io", "IngressClass", namespaced=False), True),
+        (resource("gateway.networking.k8s.io", "GatewayClass", namespaced=False), True),
+        (resource("groupsnapshot.storage.k8s.io", "VolumeGroupSnapshotClass", namespaced=False), True),
+        (resource("networking.k8s.io", "IPAddress", namespaced=False), False),  # each Service has one, which names it
         (resource("cert-manager.io", "Issuer"), False),
         (resource("cert-manager.io", "ClusterIssuer", namespaced=False, verbs=frozenset({"get"})), False),
         (resource("", "Node", namespaced=False), False),
@@ -98,6 +103,7 @@ def test_kinds_that_no_namespace_has_and_that_name_something_in_one(kind: Resour
         ("postgresql.cnpg.io", "Cluster", True),
         ("", "ConfigMap", False),
         ("networking.k8s.io", "NetworkPolicy", False),
+        ("objectstorage.k8s.io", "BucketClaim", True),
     ],
 )
 def test_kinds_that_may_own_what_holds_data(group: str, kind: str, expected: bool) -> None:
@@ -195,6 +201,8 @@ def test_what_is_left_alone_though_git_does_not_declare_it(found: dict[str, Any]
         ("s3.services.k8s.aws", {"finalizers": ["finalizers.services.k8s.aws/Bucket", "other"]}, "finalizers.services.k8s.aws/Bucket"),
         ("longhorn.io", {"finalizers": ["longhorn.io"], "annotations": {"a": "b"}}, "longhorn.io"),
         ("cluster.x-k8s.io", {"finalizers": ["cluster.cluster.x-k8s.io"]}, "cluster.cluster.x-k8s.io"),
+        ("objectstorage.k8s.io", {"finalizers": ["objectstorage.k8s.io/bucketclaim"]}, "objectstorage.k8s.io/bucketclaim"),
+        ("networking.k8s.io", {"finalizers": ["ingress.k8s.aws/resources"]}, ""),
         ("longhorn.io", {"finalizers": ["longhorn.io"], "annotations": {"anneal.dev/prune": "allow"}}, ""),
         ("longhorn.io", {}, ""),
         ("", {"finalizers": ["service.kubernetes.io/load-balancer-cleanup"]}, ""),

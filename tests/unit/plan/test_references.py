@@ -63,6 +63,8 @@ def test_what_a_workload_uses(spec: dict[str, Any], expected: str) -> None:
         ({"metadata": {"annotations": {"nginx.ingress.kubernetes.io/auth-secret": "jobs/a"}}}, ("Secret", "jobs", "a")),
         ({"parameters": {"csi.storage.k8s.io/provisioner-secret-name": "a"}}, ("Secret", "shop", "a")),
         ({"spec": {"config_map": "a", "secret_key_ref": {"name": "b"}}}, ("Secret", "shop", "b")),
+        ({"spec": {"policyName": "p", "paramRef": {"name": "a", "namespace": "jobs"}}}, ("ConfigMap", "jobs", "a")),
+        ({"spec": {"parametersRef": {"group": "", "kind": "ConfigMap", "name": "a", "namespace": "jobs"}}}, ("ConfigMap", "jobs", "a")),
         ({"webhooks": [{"clientConfig": {"service": {"name": "a", "namespace": "jobs"}}}]}, ("Service", "jobs", "a")),
     ],
 )

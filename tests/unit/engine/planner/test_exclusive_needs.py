@@ -77,6 +77,28 @@ def test_what_an_object_that_stays_names_stays_and_a_plain_stray_goes(watched: W
     assert found["plain"][0] is Action.PRUNE
 
 
+@pytest.mark.parametrize("space", ["declared", "of another set"])
+def test_what_owns_what_an_object_that_stays_names_stays(watched: Watched, space: str) -> None:
+    top = stray(watched, "sealed")
+    stray(watched, "settings", ownerReferences=owner(stray(watched, "between", ownerReferences=owner(top))))
+    declared = [config_map("web"), *([user()] if space == "declared" else [])]
+    if space != "declared":
+        watched.shop.post(APPS, user(labels=OTHER))
+    for _ in range(2):
+        (found,) = watched.run(*declared)
+        watched.now += HOUR
+    gone = "ConfigMap/shop/settings, which Deployment/shop/user names, would go with it; if that may go: kubectl delete"
+    said = gone if space == "declared" else "Deployment/shop/user names what it owns; declare it, too"
+    assert (found[:2], said in found[2]) == ((Action.SKIP, "sealed"), True)
+
+
+def test_what_owns_what_goes_with_it_and_names_it_goes(watched: Watched) -> None:
+    top = stray(watched, "sealed")
+    stray(watched, "settings", ownerReferences=owner(top))
+    watched.shop.post(APPS, user(ownerReferences=owner(top)))
+    assert {name: action for name, (action, _) in fates(watched).items()} == {"sealed": Action.PRUNE}
+
+
 def test_what_a_member_that_git_dropped_and_that_stays_names_stays(watched: Watched) -> None:
     stray(watched, "settings")
     kept = ours(user())

@@ -57,6 +57,22 @@ def test_what_a_manifest_of_a_sibling_names_and_is_not_applied_yet_stays(seen: B
     assert (fate(seen)[0], seen.live()) == (Action.PRUNE, None)
 
 
+def test_what_owns_what_a_manifest_of_a_sibling_names_stays(seen: Bench) -> None:
+    top = seen.live()
+    assert top
+    owners = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": top["metadata"]["uid"]}]
+    below = json.loads(document("y"))
+    below["metadata"]["ownerReferences"] = owners
+    seen.server.must(Asked("POST", MAPS, {"fieldManager": "by-hand"}, below, "", ""))
+    seen.push(b={"reader": reader().replace('"name": "x"', '"name": "y"')})
+    seen.applied("a")
+    kept = "kept: ConfigMap/shop/y goes with it: Deployment/shop/reader of target b names it; declare it, too"
+    assert fate(seen) == (Action.SKIP, f"isn't declared in exclusive namespace shop; {kept}")
+    seen.push()
+    seen.applied("a")
+    assert (fate(seen)[0], seen.live()) == (Action.PRUNE, None)
+
+
 def test_what_no_manifest_of_a_sibling_names_goes(seen: Bench) -> None:
     seen.push(b={"other": document("other")})
     seen.applied("a")
