@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 from handler.cli import diff
 from handler.cli.output import Output
+from handler.config.value_formats import duration
 from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
 from handler.model.names import Identity
 from handler.model.numbers import counted
@@ -75,7 +77,12 @@ def mended(output: Output, found: Iterable[Problem]) -> list[Problem]:
 
 def retried(ended: Result) -> str:
     """Say when a server tries a run again."""
-    return f"next {'look' if ended.outcome in IN_SYNC else 'try'} in {ended.next_try - time.time():.0f} s"
+    return f"next {'look' if ended.outcome in IN_SYNC else 'try'} in {until_next(ended)}"
+
+
+def until_next(ended: Result) -> str:
+    """Return how long it is until a run is to be tried again, as `59m7s`."""
+    return duration(float(math.ceil(max(ended.next_try - time.time(), 0.0))))
 
 
 def result(output: Output, ended: Result, way_out: str = "", printed: Collection[Identity] = (), retry: Retry = retried) -> int:

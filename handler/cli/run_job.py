@@ -10,7 +10,6 @@ import contextlib
 import math
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -109,7 +108,7 @@ def retry(session: Session) -> reports.Retry:
         server = _server(session, ended)
         if server is False:
             what = "look at it" if ended.outcome in IN_SYNC else "try"
-            when = f"in {ended.next_try - time.time():.0f} s" if ended.code == NotPromoted.code else "now"
+            when = f"in {reports.until_next(ended)}" if ended.code == NotPromoted.code else "now"
             return f"no server runs that would {what} again; {when}: {session.output.complete(f'anneal apply {ended.target}')}"
         return reports.retried(ended) + ("" if server else ", if a server runs")
 

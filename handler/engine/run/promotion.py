@@ -22,7 +22,8 @@ from handler.engine.run.errors import RequestRefused
 from handler.engine.run.other_records import NoOtherRecords, OtherRecord, OtherRecords
 from handler.engine.run.promotion_claims import Awaited, Claims, soonest
 from handler.model.errors import AnnealError, AuthorError, RefNotFound
-from handler.model.tree import OUTSIDE, ReadSet, Tree
+from handler.model.refs import is_commit_id
+from handler.model.tree import OUTSIDE, ReadSet, Tree, printable
 from handler.state.record import State
 from handler.state.record_format import seconds_of
 
@@ -101,7 +102,10 @@ class Promoters:
         first = claims.records[0].state if claims.records else None
         commit = _whole(commit, claims.candidates()) or (first.commit if first else "")
         if not commit:
-            raise RequestRefused.of(f"target {self.names[0]}", "has recorded nothing to promote", fix=f"anneal apply {self.names[0]}")
+            raise RequestRefused.of(f"target {self.names[0]}", "has recorded nothing to promote", fix=f"anneal status {self.names[0]}")
+        if not is_commit_id(commit):
+            seen = f"is no full commit id of 40 hex digits, and begins none that {', '.join(self.names)} {_have(self.names)} recorded"
+            raise RequestRefused.of(f"commit {printable(commit)}", seen, fix=f"anneal history {self.names[0]}")
         objections = () if force else claims.objection(commit, partial(self._reads_of, set(), commit))
         if objections:
             fix = f"all the same: anneal promote {self.target} --commit {commit} --force"
@@ -191,6 +195,10 @@ class Promoters:
         except AuthorError:
             refused.add(commit)
             return ""
+
+
+def _have(names: Sequence[str]) -> str:
+    return "have" if len(names) > 1 else "has"
 
 
 def _whole(commit: str, known: Sequence[str]) -> str:

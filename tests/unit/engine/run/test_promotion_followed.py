@@ -118,6 +118,21 @@ def test_by_hand_only_force_brings_what_is_not_well(line: Line, way: str) -> Non
     assert line.on() == second
 
 
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("typed", ["main", "deadbeef"])
+def test_what_is_no_commit_is_refused_by_hand_with_where_commits_stand(line: Line, typed: str, force: bool) -> None:
+    refused = line.run("prod", "oneoff", promote=True, commit=typed, force=force)
+    seen = f"commit {typed}: is no full commit id of 40 hex digits, and begins none that staging has recorded"
+    assert (refused.outcome, refused.message.startswith(seen), refused.problems[0].fix) == (Outcome.REFUSED, True, "anneal history staging")
+
+
+def test_the_beginning_of_a_recorded_commit_will_do_by_hand(line: Line) -> None:
+    second = line.commit("2")
+    line.done("staging")
+    line.done("prod", "oneoff", promote=True, commit=second[:9])
+    assert line.state("prod").commit == second
+
+
 def test_where_a_record_cannot_be_read_only_force_brings_a_commit_that_is_named(line: Line) -> None:
     second = line.commit("2")
     line.handler.store(STAGING).update(lambda known: replace(known, installation="other"))
