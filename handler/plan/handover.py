@@ -158,13 +158,21 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, record: FoundRec
     if record:
         place = f"installation {record.installation}" if record.installation else "another repository"
         seen = f"belongs to target {owner} of {place}, whose record is {record}"
-        steps = ", ".join((f"{pause} and {take_out} there", label, annotate, f"`anneal apply {taker}`", f"{resume} there"))
+        steps = ", ".join(
+            (f"{_there('suspend', owner)} and {take_out}", label, annotate, f"`anneal apply {taker}`", _there("resume", owner))
+        )
         return Problem(str(identity), seen, item.manifest.place, f"to move it without deleting it, in this order: {steps}")
     renamed = f"if it was renamed, call it {owner} again"
     gone = f"if it is gone, release what it had: {label}, {annotate}, `anneal apply {taker}`"
-    elsewhere = f"if another installation has it, before that {pause} there and {take_out}, and at the end {resume}"
+    pause, resume = _there("suspend", owner), _there("resume", owner)
+    elsewhere = f"if another installation has it, before that {pause} and {take_out}, and at the end {resume}"
     seen = f"belongs to target {owner}, which this configuration doesn't know"
     return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}; {elsewhere}")
+
+
+def _there(verb: str, owner: str) -> str:
+    """Name a command of another configuration; `-c` keeps it from being completed with the flags of this one."""
+    return f"`anneal -c THEIR_FILE {verb} {owner}`"
 
 
 def refused_to_namesake(item: Desired, name: str) -> Problem:

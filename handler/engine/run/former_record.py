@@ -97,7 +97,9 @@ def refuse_renamed(state: State | None) -> None:
         seen = f"was moved to the state namespace {new.namespace}: its record is {new}"
         raise TargetRenamed.of(f"target {old}", seen, fix=f"write `stateNamespace: {new.namespace}`; this configuration is an older one")
     seen = f"was renamed: target {new.name} has taken over what it had, in {new}"
-    back = f"to go back let {new.name} end that (`anneal apply {new.name}`), then write `renamedFrom: {new.name}` on target {old}"
+    moved = f" and, unless that is its `stateNamespace`, `stateNamespaceFrom: {new.namespace}` beside it"
+    ended = f"let {new.name} end that with its own configuration (`anneal -c THEIR_FILE apply {new.name}`)"
+    back = f"to go back {ended}, then write `renamedFrom: {new.name}` on target {old}{moved}"
     raise TargetRenamed.of(f"target {old}", seen, fix=f"call it {new.name}, for this configuration is an older one; {back}")
 
 

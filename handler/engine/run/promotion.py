@@ -102,10 +102,10 @@ class Promoters:
         first = claims.records[0].state if claims.records else None
         commit = _whole(commit, claims.candidates()) or (first.commit if first else "")
         if not commit:
-            raise RequestRefused.of(f"target {self.names[0]}", "has recorded nothing to promote", fix=f"anneal status {self.names[0]}")
+            raise RequestRefused.of(f"target {self.names[0]}", "has recorded nothing to promote", fix=claims.look(self.names[0]))
         if not is_commit_id(commit):
             seen = f"is no full commit id of 40 hex digits, and begins none that {', '.join(self.names)} {_have(self.names)} recorded"
-            raise RequestRefused.of(f"commit {printable(commit)}", seen, fix=f"anneal history {self.names[0]}")
+            raise RequestRefused.of(f"commit {printable(commit)}", seen, fix=claims.look(self.names[0], "history"))
         objections = () if force else claims.objection(commit, partial(self._reads_of, set(), commit))
         if objections:
             fix = f"all the same: anneal promote {self.target} --commit {commit} --force"

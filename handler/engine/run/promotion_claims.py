@@ -75,7 +75,7 @@ class Claims:
         found = tuple(each for record in self.records if (each := self._awaited(record, record.state, commit, reads_of)))
         if all(each.leads_by_hand for each in found):
             return found
-        return tuple(replace(each, fix=self._look(each.target)) if each.leads_by_hand else each for each in found)
+        return tuple(replace(each, fix=self.look(each.target)) if each.leads_by_hand else each for each in found)
 
     @property
     def in_order(self) -> bool:
@@ -194,10 +194,11 @@ class Claims:
         return Awaited(record.target, f"was rolled back from {commit[:12]}", fix, final=True)
 
     def _unready(self, record: OtherRecord, why: str) -> Awaited:
-        return Awaited(record.target, why, self._look(record.target))
+        return Awaited(record.target, why, self.look(record.target))
 
-    def _look(self, target: str) -> str:
-        return f"{'in its installation: ' if self.elsewhere else ''}anneal status {target}"
+    def look(self, target: str, verb: str = "status") -> str:
+        """Return the command that shows a target that is followed; `-c` keeps another installation's from being completed as ours."""
+        return f"in its installation: anneal -c THEIR_FILE {verb} {target}" if self.elsewhere else f"anneal {verb} {target}"
 
     def _by_hand(self, commit: str, *, force: bool) -> str:
         return f"anneal promote {self.follower} --commit {commit}{_FORCE if force else ''}"

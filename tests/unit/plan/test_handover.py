@@ -125,6 +125,7 @@ def test_a_renamed_target_is_told_to_be_called_as_before_and_nothing_is_taken_ou
     assert "kubectl label Deployment.apps/x" in gone
     assert "suspend" not in gone
     assert "take it out" in elsewhere
+    assert "`anneal -c THEIR_FILE suspend c`" in elsewhere
 
 
 RECORD = FoundRecord("c", "anneal-system", "", ours=True)
@@ -149,7 +150,9 @@ def test_another_record_of_the_same_target_is_named() -> None:
 def test_another_installation_is_named_with_its_record() -> None:
     problem = refused_to_strangers(ITEM, "c", "b", FoundRecord("c", "theirs", "second"), known=False)
     assert problem.message == "belongs to target c of installation second, whose record is ConfigMap/theirs/anneal-c"
-    assert problem.fix.index("anneal suspend c") < problem.fix.index("kubectl label") < problem.fix.index("anneal resume c")
+    steps = ("`anneal -c THEIR_FILE suspend c`", "kubectl label", "`anneal apply b`", "`anneal -c THEIR_FILE resume c`")
+    assert sorted(steps, key=problem.fix.index) == list(steps)
+    assert "`anneal suspend" not in problem.fix  # that would be completed with the flags of this configuration
     assert "retire" not in problem.fix
 
 

@@ -190,6 +190,15 @@ def test_a_moved_record_says_where_it_is() -> None:
     refuse_renamed(None)
 
 
+def test_the_old_name_is_refused_with_a_way_back_that_its_own_configuration_can_go() -> None:
+    with pytest.raises(TargetRenamed) as refused:
+        refuse_renamed(blank(renamed_to=RecordName("store", "gitops")))
+    (problem,) = refused.value.problems
+    assert "write `renamedFrom: store` on target shop" in problem.fix
+    assert "`stateNamespaceFrom: gitops`" in problem.fix
+    assert "`anneal -c THEIR_FILE apply store`" in problem.fix  # `store` is no target of this configuration
+
+
 BEFORE = RecordName("bank", NAMESPACE)
 
 

@@ -139,7 +139,7 @@ def test_what_was_never_recorded_or_never_ran_is_to_be_looked_at_there() -> None
     commit = line.commit("1")
     never_ran, elsewhere = awaited(line, commit), awaited(line, commit, elsewhere=True)
     assert never_ran == Awaited("staging", "has no record: it never ran", LOOK)
-    assert elsewhere == replace(never_ran, fix=f"in its installation: {LOOK}")
+    assert elsewhere == replace(never_ran, fix="in its installation: anneal -c THEIR_FILE status staging")
     line.done("staging")
     unrecorded = awaited(line, "f" * 40)
     assert unrecorded
