@@ -38,7 +38,7 @@ def show(output: Output, plan: Plan, way_out: str = "", printed: Collection[Iden
     gone = f"; {many(plan.removed, 'field')} removed" if plan.removed else ""
     output.line(f"{plan.target} at {plan.commit[:12]}{by(plan.renderer)}: {counted(words)}{gone}", "head")
     for note in plan.notes:
-        output.line(f"note: {note}", "dim")
+        output.line(f"note: {output.complete(note)}", "dim")
     if plan.hold:
         hold(output, plan.target, plan.hold, way_out, listed=True)
 

@@ -82,7 +82,7 @@ def print_end(output: Output, seen: Seen, counts: dict[str, int], more: str = ""
     aim = f" ({seen.aim})" if seen.aim != "head" else ""
     output.line(f"{seen.target} at {seen.commit[:12]}{aim}: {said}{more}", "head")
     for note in seen.notes:
-        output.detail(f"note: {note}")
+        output.detail(f"note: {output.complete(note)}")
 
 
 def print_next(output: Output, seen: Seen, does: str = "apply") -> None:

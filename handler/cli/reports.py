@@ -101,7 +101,7 @@ def result(output: Output, ended: Result, way_out: str = "", printed: Collection
     problems(output, ended.problems)
     output.line(summary(ended, retry), "good" if ended.outcome in _GOOD else "warn" if code != FAILED else "bad")
     for note in ended.plan.notes if ended.plan else ():
-        output.detail(f"note: {note}")
+        output.detail(f"note: {output.complete(note)}")
     return code
 
 

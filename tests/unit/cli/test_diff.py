@@ -39,6 +39,17 @@ def test_a_plan_shows_live_then_declared(capsys: pytest.CaptureFixture[str]) -> 
     ]
 
 
+def test_the_commands_that_notes_name_are_complete(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(verbose=True)
+    output.complete = lambda text: text.replace("anneal ", "anneal -c b.yaml ")
+    plan = replace(PLAN, notes=("`anneal retire shop --namespace jobs --prune` deletes",))
+    note = "note: `anneal -c b.yaml retire shop --namespace jobs --prune` deletes"
+    diff.show(output, plan)
+    assert note in capsys.readouterr().out
+    reports.result(output, result(Outcome.APPLIED, plan))
+    assert note in "".join(capsys.readouterr())
+
+
 @pytest.mark.parametrize(
     ("change", "shown"),
     [
