@@ -104,7 +104,7 @@ def retry(session: Session) -> reports.Retry:
 
     def said(ended: Result) -> str:
         if session.again:
-            return f"to try again: {session.again}"
+            return f"to {'look' if ended.outcome in IN_SYNC else 'try'} again: {session.again}"
         server = _server(session, ended)
         if server is False:
             what = "look at it" if ended.outcome in IN_SYNC else "try"
