@@ -6,7 +6,7 @@ Metadata alone; of what is left alone or declared no more than its uid is kept. 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -144,28 +144,34 @@ class ExclusiveContent:
             yield f"the API group {group} doesn't answer, so nothing of it is an orphan; repair its APIService"
 
 
+def _unmarked(kind: GroupKind) -> str:
+    return "" if kind in DATA else UNMARKED
+
+
 def read(
     api: Api,
     wanted: Sequence[tuple[Resource, str]],
     silent: frozenset[str],
     declared: Collection[Identity] = (),
     rights: Rights = _NO_RIGHTS,
+    selector: Callable[[GroupKind], str] = _unmarked,
 ) -> ExclusiveContent:
     """List the metadata of kinds in namespaces.
 
-    `silent`: groups that don't answer; `declared`: all that git declares; `rights`: see `Rights`.
+    `silent`: groups that don't answer; `declared`: all that git declares; `rights`: see `Rights`; `selector`: of the labels of a kind's
+    objects.
     """
-    answers = parallel([partial(_listed, api, *each, declared, rights) for each in wanted], _WORKERS)
+    answers = parallel([partial(_listed, api, *each, declared, rights, selector(each[0].group_kind)) for each in wanted], _WORKERS)
     seen = ExclusiveContent(silent)
     for (resource, name), answer in zip(wanted, answers, strict=True):
         seen.add(resource, name, answer)
     return seen
 
 
-def _listed(api: Api, resource: Resource, namespace: str, declared: Collection[Identity], rights: Rights) -> _Listed:
+def _listed(api: Api, resource: Resource, namespace: str, declared: Collection[Identity], rights: Rights, selector: str) -> _Listed:
     found = _Listed()
     try:
-        for live in metadata(api, resource, namespace, "" if resource.group_kind in DATA else UNMARKED):
+        for live in metadata(api, resource, namespace, selector):
             if (live["metadata"].get("namespace"), all(map(live["metadata"].get, _PRECONDITIONS))) == (namespace, True):
                 _note_owners(live, found, declared)
                 _sort(live, found, declared, rights.get(namespace, ()))

@@ -24,7 +24,7 @@ from handler.engine.planner.exclusive_needs import Needs, Users, named_in_git, u
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest
-from handler.model.names import Identity, Resource, identity_of, kubectl, uid_and_version
+from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of, kubectl, uid_and_version
 from handler.model.plan import Action, Change
 from handler.plan.exclusive import (
     DATA,
@@ -140,11 +140,10 @@ class ExclusiveLook:
         return replace(needs, used=found.of([uid for uid, each in leaving.items() if not needs.why(each, uid)]))
 
     def looked_again(self, changes: Iterable[Change]) -> Needs:
-        """Return what keeps orphans that own what holds data by now: one LIST of each kind that may, for all orphans of a namespace."""
+        """Return what keeps orphans that own what may not go by now: one LIST of each kind, for all orphans of a namespace."""
         spaces = sorted({each.identity.namespace for each in changes if is_owner(each)})
-        listed = self.discovery.listable() if spaces else ()
-        kinds = [kind for kind in listed if is_looked_for(kind) and (kind.group_kind in DATA or may_own_data(kind.group_kind))]
-        seen = read(self.api, [(kind, space) for kind in kinds for space in spaces], self.discovery.stale)
+        wanted = [(kind, space) for kind in (self.discovery.listable() if spaces else ()) if is_looked_for(kind) for space in spaces]
+        seen = read(self.api, wanted, self.discovery.stale, selector=_owning)
         return Needs(owning=seen.owning(), unread=seen.unread())
 
     def judged_again(self, change: Change, live: Object, declared: Collection[Identity], needs: Needs) -> Change:
@@ -218,6 +217,11 @@ _AT_HOME = "namespace {} holds the workload of this very handler, which git does
 def left_for(why: str) -> str:
     """Return the reason of an orphan that the plan would have had go."""
     return f"is left alone: {why}"
+
+
+def _owning(kind: GroupKind) -> str:
+    """Return which objects of a kind say what may not go: all that hold data or own it, else members of an ApplySet."""
+    return "" if kind in DATA or may_own_data(kind) else PART_OF
 
 
 def is_owner(change: Change) -> bool:

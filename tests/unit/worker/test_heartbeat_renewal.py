@@ -93,6 +93,19 @@ def test_two_ways_to_one_cluster_are_one_server_that_looks_after_the_targets_of_
         assert clusters.lease(EAST).read().server(other)
 
 
+def test_health_is_vouched_for_by_both_ways_to_a_cluster_or_by_none(clusters: Clusters) -> None:
+    clusters.of[WEST] = clusters.of[EAST]
+    known = settings(3600.0)
+    beating = clusters.begin(known)
+    until(lambda: set(clusters.lease(EAST).read().targets) == {"t0", "t1", "t2"})
+    beating.watched(known.targets[0])
+    beating.looked("t0")
+    until(lambda: clusters.lease(EAST).read().looked("t0"))
+    assert clusters.lease(EAST).read().watched is None
+    beating.watched(known.targets[2])
+    until(lambda: clusters.lease(EAST).read().watched)
+
+
 @pytest.mark.slow
 def test_health_is_vouched_for_as_soon_as_it_is_watched_and_for_three_intervals(
     clusters: Clusters, monkeypatch: pytest.MonkeyPatch

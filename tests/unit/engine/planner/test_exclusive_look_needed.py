@@ -45,6 +45,11 @@ def claim(watched: Watched, *owners: dict[str, Any], name: str = "data", **label
     return watched.shop.post(CLAIMS, owned({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}, *owners))
 
 
+def member(watched: Watched, path: str, top: dict[str, Any]) -> None:
+    made = owned(deployment("member") if path == APPS else config_map("member"), top)
+    watched.shop.post(path, {**made, "metadata": {**made["metadata"], "labels": {PART_OF: "another"}}})
+
+
 def test_what_a_declared_object_names_stays_and_its_grace_begins_once_nothing_does(watched: Watched) -> None:
     stray(watched, "settings")
     user = deployment("user", template={"spec": {"containers": [{"envFrom": [{"configMapRef": {"name": "settings"}}]}]}})
@@ -331,7 +336,8 @@ def test_what_is_named_by_what_owns_a_claim_right_before_its_deletion_stays(watc
     assert found["database"][0] is Action.SKIP
 
 
-def test_what_owns_a_claim_by_the_time_of_its_stage_stays(with_buckets: Watched) -> None:
+@pytest.mark.parametrize("path", ["", APPS, MAPS], ids=["claim", "deployment", "map"])
+def test_what_owns_a_claim_or_a_member_by_the_time_of_its_stage_stays(with_buckets: Watched, path: str) -> None:
     with_buckets.shop.post(BUCKETS, bucket())
     top = with_buckets.shop.post(APPS, deployment("database"))
     with_buckets.run(config_map("web"))
@@ -340,12 +346,29 @@ def test_what_owns_a_claim_by_the_time_of_its_stage_stays(with_buckets: Watched)
 
     def meanwhile(call: Call, do: Callable[[], Reply]) -> Reply:
         if (call.asked.method, call.asked.path) == ("DELETE", f"{BUCKETS}/orders"):
-            claim(with_buckets, top)
+            member(with_buckets, path, top) if path else claim(with_buckets, top)
         return do()
 
     with_buckets.shop.meet = meanwhile
     found = {name: action for action, name, _ in with_buckets.shop.prune(planned)}
     assert found == {"orders": Action.PRUNE, "database": Action.SKIP}
+
+
+def test_what_owns_a_claim_by_the_time_that_it_is_looked_at_again_stays(watched: Watched) -> None:
+    top, moved = watched.shop.post(APPS, deployment("database")), list[str]()
+    watched.run(config_map("web"))
+    watched.now += HOUR
+    planned = watched.plan(config_map("web"))
+
+    def meanwhile(call: Call, do: Callable[[], Reply]) -> Reply:
+        if (call.asked.method, call.asked.path) == ("DELETE", f"{APPS}/database") and not moved:
+            moved.append(str(claim(watched, top)["metadata"]["uid"]))
+            labels = {"metadata": {"labels": {"moved": "yes"}}}
+            watched.shop.server.must(Asked("PATCH", f"{APPS}/database", {"fieldManager": "x"}, labels, "application/merge-patch+json", ""))
+        return do()
+
+    watched.shop.meet = meanwhile
+    assert [(action, bool(moved)) for action, *_ in watched.shop.prune(planned)] == [(Action.SKIP, True)]
 
 
 def test_what_is_named_by_what_goes_before_it_goes_after_it(watched: Watched) -> None:
