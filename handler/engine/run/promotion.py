@@ -137,7 +137,7 @@ class Promoters:
                 continue
             awaited = claims.awaited(commit, partial(self._reads_of, refused, commit))
             objection = None if awaited else self._objection(known, commit, since)
-            if not first.next and any(each.leads_by_hand for each in awaited):
+            if not first.next and any(each.by_hand for each in awaited):
                 awaited = self._by_hand_too(known, commit, since) or awaited
             if not awaited and objection is None:
                 return Promotion(commit) if not first.next else replace(first, commit=commit)
@@ -170,7 +170,7 @@ class Promoters:
         return Awaited("", seen, f"to go back: {fix}", final=True) if older else None
 
     def _by_hand_too(self, known: State, commit: str, since: float) -> tuple[Awaited, ...]:
-        """Return why a commit that waits would be refused by hand, too; a git host that doesn't answer holds up no wait."""
+        """Return why a commit that waits would be refused by hand, too; that the git host doesn't answer is no failure of a wait."""
         with contextlib.suppress(AnnealError):
             objection = self._objection(known, commit, since)
             return (objection,) if objection else ()

@@ -22,7 +22,6 @@ from handler.state.record import State
 from handler.state.record_format import seconds_of, stamp
 from handler.state.soak import COMMITS, MOST, ROLLED_BACK, Soak
 
-_BY_HAND, _FORCE = "without waiting for that: ", " --force"
 ReadsOf = Callable[[State], str]
 """What a commit's tree has, as a digest, under the names that a target's recorded commit has read; empty: that isn't known."""
 
@@ -31,17 +30,14 @@ ReadsOf = Callable[[State], str]
 class Awaited(Obstacle):
     """What a commit waits for at one target. `due`: when that ends by itself, in seconds since the epoch; 0: not by itself.
 
-    `final`: it never ends; `unsure`: the target hasn't recorded the commit, and may have proven what reads the same.
+    `final`: it never ends; `unsure`: the target hasn't recorded the commit, and may have proven what reads the same; `by_hand`: its way out
+    is to promote the commit by hand, without force.
     """
 
     due: float = 0.0
     final: bool = False
     unsure: bool = False
-
-    @property
-    def leads_by_hand(self) -> bool:
-        """Whether the way out is to promote the commit by hand, without force."""
-        return self.fix.startswith(_BY_HAND) and not self.fix.endswith(_FORCE)
+    by_hand: bool = False
 
     def facts(self) -> dict[str, str]:
         """Return it as JSON."""
@@ -73,9 +69,9 @@ class Claims:
         That it may be promoted by hand is said only where no other target would have that refused.
         """
         found = tuple(each for record in self.records if (each := self._awaited(record, record.state, commit, reads_of)))
-        if all(each.leads_by_hand for each in found):
+        if all(each.by_hand for each in found):
             return found
-        return tuple(replace(each, fix=self.look(each.target)) if each.leads_by_hand else each for each in found)
+        return tuple(replace(each, fix=self.look(each.target), by_hand=False) if each.by_hand else each for each in found)
 
     @property
     def in_order(self) -> bool:
@@ -135,8 +131,10 @@ class Claims:
             return None
         found = self._unready(record, self._missing(record, soak, commit, since, lasted))
         due = since + self.soak if since and not soak.ended and state.attempt is None else 0.0
-        now = _BY_HAND + self._by_hand(commit, force=not since)
-        return replace(found, fix=now if due or soak.ended else found.fix, due=due)
+        if not (due or soak.ended):
+            return found
+        now = f"without waiting for that: {self._by_hand(commit, force=not since)}"
+        return replace(found, fix=now, due=due, by_hand=bool(since))
 
     def _missing(self, record: OtherRecord, soak: Soak, commit: str, since: float, lasted: float) -> str:
         wanted = duration(self.soak)
@@ -201,7 +199,7 @@ class Claims:
         return f"in its installation: anneal -c THEIR_FILE {verb} {target}" if self.elsewhere else f"anneal {verb} {target}"
 
     def _by_hand(self, commit: str, *, force: bool) -> str:
-        return f"anneal promote {self.follower} --commit {commit}{_FORCE if force else ''}"
+        return f"anneal promote {self.follower} --commit {commit}{' --force' if force else ''}"
 
 
 def _soaks(state: State) -> Sequence[Soak]:
