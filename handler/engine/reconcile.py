@@ -81,8 +81,8 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
         deps.preparer.recorded = run.stored.state.commit, time.monotonic()
     _announce_health(run)
     standing = transitions.standing(run.stored.state, result, deps.clock())
-    result = replace(_looking_on(run, job, result), duration=round(time.monotonic() - since, 3), standing=standing)
-    return replace(result, moved=_has_moved(run))
+    seconds = round(time.monotonic() - since, 3)
+    return replace(_looking_on(run, job, result), duration=seconds, standing=standing, moved=_has_moved(run))
 
 
 def _has_moved(run: RunContext) -> bool:
