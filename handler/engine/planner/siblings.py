@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Protocol
 
 from handler.config.settings import Target
@@ -330,8 +329,8 @@ class SiblingQuestions:
         commit = standing.commit
         if commit not in look.declared:
             listed = recorded and look.state is not None and look.state.commit == commit
-            rendered = partial(_rendered, look, standing, older=commit != self.head, names=bool(self.target.exclusive))
-            look.declared[commit] = _listed(look, standing) if listed else rendered()
+            asked = {"older": commit != self.head, "names": bool(self.target.exclusive)}
+            look.declared[commit] = _listed(look, standing) if listed else _rendered(look, standing, **asked)
         return look.declared[commit]
 
     def _has_moved(self, sibling: Sibling, versions: Mapping[str, str]) -> bool:
