@@ -104,7 +104,7 @@ class Promoters:
         if not commit:
             raise RequestRefused.of(f"target {self.names[0]}", "has recorded nothing to promote", fix=claims.look(self.names[0]))
         if not is_commit_id(commit):
-            seen = f"is no full commit id of 40 hex digits, and begins none that {', '.join(self.names)} {_have(self.names)} recorded"
+            seen = f"is no full commit id of 40 hex digits, and begins none on record: {', '.join(self.names)}"
             raise RequestRefused.of(f"commit {printable(commit)}", seen, fix=claims.look(self.names[0], "history"))
         objections = () if force else claims.objection(commit, partial(self._reads_of, set(), commit))
         if objections:
@@ -195,10 +195,6 @@ class Promoters:
         except AuthorError:
             refused.add(commit)
             return ""
-
-
-def _have(names: Sequence[str]) -> str:
-    return "have" if len(names) > 1 else "has"
 
 
 def _whole(commit: str, known: Sequence[str]) -> str:

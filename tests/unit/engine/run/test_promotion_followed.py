@@ -122,7 +122,7 @@ def test_by_hand_only_force_brings_what_is_not_well(line: Line, way: str) -> Non
 @pytest.mark.parametrize("typed", ["main", "deadbeef"])
 def test_what_is_no_commit_is_refused_by_hand_with_where_commits_stand(line: Line, typed: str, force: bool) -> None:
     refused = line.run("prod", "oneoff", promote=True, commit=typed, force=force)
-    seen = f"commit {typed}: is no full commit id of 40 hex digits, and begins none that staging has recorded"
+    seen = f"commit {typed}: is no full commit id of 40 hex digits, and begins none on record: staging"
     assert (refused.outcome, refused.message.startswith(seen), refused.problems[0].fix) == (Outcome.REFUSED, True, "anneal history staging")
 
 
