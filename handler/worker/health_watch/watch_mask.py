@@ -33,8 +33,10 @@ class WatchMask:
         def hide(text: str) -> str:
             if self._read != (commit, declared) and now >= self._due:
                 self._hiding = self._made(declared)
-                self._read = (commit, declared) if self._hiding is not _subject else None
-                self._due = now if self._read else now + pause
+                if self._hiding is _subject:
+                    self._read, self._due = None, now + pause
+                else:
+                    self._read = commit, declared
             return self._hiding(text) if self._read == (commit, declared) else _subject(text)
 
         return hide
