@@ -17,6 +17,8 @@ from handler.config.page_settings import PageSettings
 from handler.config.post_build import PostBuild
 from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_shape import doc as _doc
+from handler.config.trigger_settings import TriggerSettings
+from handler.model.instance import Instance
 from handler.model.names import STATE_NAMESPACE
 
 
@@ -235,7 +237,18 @@ class Target:
         kind="dependency",
         factory=tuple,
     )
+    trigger: TriggerSettings | None = _doc("What makes it run beside pushes and the clock: objects of the cluster, each an instance.", None)
     suspend: bool = _doc("Neither webhooks nor the schedule run it; `anneal suspend` does the same without a new configuration.", False)
+
+    @property
+    def instance(self) -> Instance | None:
+        """The object that it is an instance for; None: it is configured (`handler.config.instance_target`)."""
+        return None
+
+    @property
+    def is_template(self) -> bool:
+        """Whether its instances run, and not it itself."""
+        return self.instance is None and self.trigger is not None and self.trigger.resource is not None
 
     @property
     def adopts(self) -> tuple[Owner, ...]:

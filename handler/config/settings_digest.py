@@ -6,7 +6,7 @@ Written by exclusion: a new setting counts until it is left out here, with the r
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from handler.config.renderer_settings import shape_of
@@ -14,7 +14,7 @@ from handler.config.settings import Target
 from handler.model.manifest import canonical
 
 _ABSENT: tuple[object, ...] = (None, "", (), "none")
-_LATER = ("verify", "charts", "decryption", "post_build", "compat", "rollout", "exclusive")
+_LATER = ("verify", "charts", "decryption", "post_build", "compat", "rollout", "exclusive", "trigger")
 """Settings that came later than the first records: where one isn't used, an upgrade changes no digest."""
 
 STATE_FORMAT = 1  # version of what the state records; raising it makes every target plan fully once
@@ -22,7 +22,7 @@ STATE_FORMAT = 1  # version of what the state records; raising it makes every ta
 
 def settings_digest(target: Target) -> str:
     """Return the sha256 of a target's settings in canonical JSON; lists whose order means nothing are sorted first."""
-    shape: dict[str, Any] = asdict(target)
+    shape: dict[str, Any] = asdict(Target(**{each.name: getattr(target, each.name) for each in fields(Target)}))
     for key in ("name", "renamed_from", "cluster"):  # the state is the target's own, in its own cluster
         del shape[key]
     looks = ("drift", "validate", "suspend", "wait", "health_check_exprs", "rollback", "evidence", "orphan_grace", "depends_on")
@@ -30,6 +30,7 @@ def settings_digest(target: Target) -> str:
         del shape[key]
     for key in (each for each in _LATER if getattr(target, each) in _ABSENT):
         del shape[key]
+    shape |= _of_instances(target, shape.get("trigger"))
     if target.verify:  # which keys count, not their order and comments
         shape["verify"]["ssh"] = sorted({" ".join(key.split()[:2]) for key in target.verify.ssh})
         shape["verify"]["pgp"] = sorted({block.strip() for block in target.verify.pgp})
@@ -49,3 +50,10 @@ def settings_digest(target: Target) -> str:
     for key in {"namespaces", "cluster_scoped", "exclusive"} & shape.keys():
         shape[key] = sorted(set(shape[key]))
     return hashlib.sha256(canonical({"format": STATE_FORMAT, "target": shape})).hexdigest()
+
+
+def _of_instances(target: Target, trigger: Any) -> dict[str, Any]:
+    """Return what shapes an instance: which objects configure it, and its own; not what is written into their status."""
+    if trigger and trigger["resource"]:
+        del trigger["resource"]["write_status"]
+    return {"instance": target.instance.digest} if target.instance else {}

@@ -210,6 +210,11 @@ FORMS: dict[str, ValueFormat] = {
     "groupKind": ValueFormat("Kind or Kind.group, e.g. Namespace or ClusterRole.rbac.authorization.k8s.io", _GROUP_KIND),
     "groupVersion": ValueFormat("an apiVersion", rf"(?:{LABEL}(?:\.{LABEL})*/)?{LABEL}", example="example.com/v1"),
     "kindName": ValueFormat("a kind", r"[A-Z][A-Za-z0-9]*", example="Offer"),
+    "resourceName": ValueFormat("a name (a-z, 0-9, -, _)", r"[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?", example="grafana"),
+    "labelKey": ValueFormat(
+        "the name of a label", rf"(?:{LABEL}(?:\.{LABEL})*/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{{0,61}}[A-Za-z0-9])?", example="app"
+    ),
+    "keyRegex": ValueFormat("a regular expression (RE2)", r"[^\x00-\x1f\x7f]{1,500}", example="(.*)"),
     "applySet": ValueFormat(
         "the id of an ApplySet: applyset-, 43 of A-Z, a-z, 0-9, - and _, -v1",
         r"applyset-[A-Za-z0-9_-]{43}-v1",

@@ -113,7 +113,7 @@ def run_id(target: str) -> str:
 
 
 def target_of(run: str) -> str:
-    """Return the target that a run's id names; a target's name holds no dot."""
+    """Return the target that a run's id names; what follows the last dot is its own."""
     return run.rpartition(".")[0]
 
 

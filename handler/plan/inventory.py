@@ -6,12 +6,11 @@ While a target takes over what it had under another name or state namespace, wha
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from handler.config.value_formats import FORMS
+from handler.model.instance import is_target_name
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id, state_name
 
@@ -67,7 +66,7 @@ def marked_target(live: Mapping[str, Any], identity: Identity) -> str:
     """Return the target that an object's identity annotation names; empty: it names another object, or no valid target."""
     mark = str(((live.get("metadata") or {}).get("annotations") or {}).get(IDENTITY) or "")
     target = mark.partition(":")[0]
-    return target if re.fullmatch(FORMS["name"].pattern, target) and identity.mark(target) == mark else ""
+    return target if is_target_name(target) and identity.mark(target) == mark else ""
 
 
 def as_ours(live: Mapping[str, Any], identity: Identity, marks: TargetMarks) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from handler.model.to_json import camel
 from handler.state import gzip_chunks
 from handler.state.cluster_port import Body
 from handler.state.decode_cache import DecodeCache, Text
-from handler.state.record import FORMAT, Progress, Ran, State, bounded
+from handler.state.record import FORMAT, Progress, Ran, RecordedInstance, State, bounded
 from handler.state.record_format import (
     GZIP_ABOVE,
     INFLATED,
@@ -43,6 +43,8 @@ SUMMARY = "anneal.dev/summary"
 TARGET = "anneal.dev/target"
 INSTALLATION = "anneal.dev/installation"
 RENAMED_FROM = "anneal.dev/renamed-from"
+INSTANCE = "anneal.dev/instance"
+"""On the record of an instance, an annotation: `<uid>/<group>/<Kind>:<namespace>/<name>` of its object."""
 
 _PLAIN = ("commit", "repository", "path")
 _GROUPED = {
@@ -78,9 +80,19 @@ def encode(state: State, namespace: str, tooling: str) -> Body:
             KINDS: ",".join(sorted(str(kind) for kind in state.kinds)),
             NAMESPACES: ",".join(sorted(state.namespaces - {namespace})),
             SUMMARY: summary_of(state),
+            **({INSTANCE: f"{state.instance.uid}/{state.instance.identity.mark('')[1:]}"} if state.instance else {}),
         },
     }
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data, "binaryData": binary}
+
+
+def read_instance(annotation: str) -> RecordedInstance | None:
+    """Return the object that a record's annotation names; None: it names none."""
+    uid, _, named = annotation.partition("/")
+    try:
+        return read_record(RecordedInstance, {"identity": named, "uid": uid}) if uid else None
+    except ValueError:
+        return None
 
 
 def _encode_data(state: State) -> tuple[dict[str, str], dict[str, str]]:

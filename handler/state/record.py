@@ -35,6 +35,14 @@ class Ran:
     open: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedInstance:
+    """The object that a target is an instance for; the target's name alone may be cut."""
+
+    identity: Identity
+    uid: Line
+
+
 FORMAT = 6
 """Version of the layout: a newer one is refused, an older one read and written anew.
 
@@ -312,7 +320,8 @@ class State:
     to no repository until a run has begun to apply. `waiting`, `rollout`: of the open attempt, or the last one. `kinds`, `namespaces`
     (besides the state's own): where members can be, widened before the first write. `declared`: by the commit; `ran`: Jobs of it.
     `renderer`: which one made it, empty: files (formats 1 to 4); `installed`: see `RenderRequest`; `charts`: see
-    `RecordedRender`. `former`, `renamed_from`, `renamed_to`: see `handler.state.former`.
+    `RecordedRender`. `former`, `renamed_from`, `renamed_to`: see `handler.state.former`. `instance`: of a template's; None: of a configured
+    target.
     """
 
     target: Line
@@ -353,6 +362,7 @@ class State:
     former: RecordName | None = None
     renamed_from: Line = ""
     renamed_to: RecordName | None = None
+    instance: RecordedInstance | None = None
 
     @property
     def render(self) -> RecordedRender:

@@ -18,6 +18,7 @@ from handler.engine.planner.planner import Planned
 from handler.engine.run import former_record, transitions
 from handler.engine.run.commit_mask import CommitMask
 from handler.engine.run.dependencies import Dependencies
+from handler.engine.run.instance_record import recorded_instance
 from handler.engine.run.promotion import NO_PROMOTION, Promotion
 from handler.engine.run.recovery_scan import FoundMembers, scan
 from handler.engine.run.shown_plan import ShownPlan
@@ -175,13 +176,14 @@ class RunContext:
 
         Not yet where a commit may be refused, or wait, still. `certain`: ask the cluster which one it is, too, before something is written
         to it. Raises TargetMoved: it belongs to another repository, installation or cluster; TargetRenamed: another target has taken it
-        over.
+        over; StateInvalid: it is the record of another instance.
         """
         deps, repository = self.deps, self.deps.target.repository.url
         stored = (deps.store if certain else deps.first or deps.store).read()
         cluster = deps.cluster_uid(certain or self.job.drift or stored.state is None)
         former_record.refuse_renamed(stored.state)
         known = deps.store.at_home(stored.state or deps.store.blank(cluster), repository, cluster)
+        known = replace(known, instance=recorded_instance(deps.target, known))
         recorded = stored.state is not None
         before = self.former
         known, self.former = former_record.joined(deps.places, known, repository, deps.clock(), recorded=recorded, before=before)

