@@ -12,6 +12,7 @@ from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import PlanRefused, Problem
+from handler.model.instance import template_of
 from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, Resource, identity_of
 from handler.model.rollout import Mode
@@ -108,7 +109,9 @@ class Admission:
         if resource.group_kind == NAMESPACE and not allows(self.target, identity.name):
             lacks["namespaces"] = (*self.target.namespaces, identity.name)
             seen.append(_not_listed(identity.name))
-        problem = Problem(str(identity), ", and ".join(seen), manifest.place)
+        problem = Problem(str(identity), ", and ".join(seen), manifest.place, _confined(self.target))
+        if lacks and problem.fix:
+            return [problem]
         return [lacking(problem, self.target.name, lacks)] if lacks else []
 
     def _namespaced_refusals(self, manifest: Manifest) -> list[Problem]:
@@ -117,7 +120,9 @@ class Admission:
             fix = f"write metadata.namespace, or set namespace: {_example(self.target)} on target {self.target.name}"
             return [Problem(str(identity), "names no namespace, and the target has no default", place, fix)]
         if not allows(self.target, identity.namespace):
-            problem = Problem(str(identity), _not_listed(identity.namespace), place)
+            problem = Problem(str(identity), _not_listed(identity.namespace), place, _confined(self.target))
+            if problem.fix:
+                return [problem]
             return [lacking(problem, self.target.name, {"namespaces": (*self.target.namespaces, identity.namespace)})]
         kept = (identity.group, identity.kind) in _KEPT and identity.namespace == self.state_namespace
         if kept and identity.name.startswith(_STATE_PREFIX):
@@ -144,6 +149,15 @@ def _nearest(manifest: Manifest, served: Sequence[Resource]) -> str:
     same = [each.api_version for each in served if each.kind == wanted.kind]
     near = difflib.get_close_matches(manifest.api_version, same, n=1, cutoff=0)
     return f"did you mean {near[0]} {wanted.kind}? Else {_INSTALL}" if near else _INSTALL
+
+
+def _confined(target: Target) -> str:
+    """Return the way out of an instance that may declare objects of its own namespace alone; empty: it may declare others, too."""
+    trigger = target.trigger.resource if target.instance and target.trigger else None
+    if trigger is None or trigger.across_namespaces or not target.instance or not target.instance.identity.namespace:
+        return ""
+    seen = f"an instance of {template_of(target.name)} declares objects of its own namespace alone"
+    return f"{seen}; for others write acrossNamespaces: true under its trigger.resource, and name them in namespaces or clusterScoped"
 
 
 def _not_listed(namespace: str) -> str:

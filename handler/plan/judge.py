@@ -72,7 +72,7 @@ class Judge:
 
     def refusal_to_adopt(self, item: Desired, live: dict[str, Any]) -> Problem | None:
         """Return why an existing object that isn't ours may not become ours, or None."""
-        owner = foreign_owner(live, item.identity, self.ours.own_label(live), self.target.adopts, self.target.name)
+        owner = foreign_owner(live, item.identity, self.ours.own_label(live), self.target.adopts, self.target.name, self.target.instance)
         if owner:
             return self._owned(Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place), owner)
         if self.target.adopt == "never":
@@ -82,7 +82,7 @@ class Judge:
 
     def refusal_to_use(self, item: Desired, live: dict[str, Any], way_out: str) -> Problem | None:
         """Return why a hook may not act on an existing object that isn't ours, whatever `adopt` names, or None."""
-        owner = foreign_owner(live, item.identity, self.ours.own_label(live), own=self.target.name)
+        owner = foreign_owner(live, item.identity, self.ours.own_label(live), own=self.target.name, instance=self.target.instance)
         if owner:
             return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, way_out)
         return self.refusal_to_adopt(item, live)
@@ -110,7 +110,7 @@ class Judge:
             theirs = self.refusal_to_use(item, live, _NO_STEP_DELETES) if item.mode is Mode.RECREATE else None
             fix = f"{theirs.fix}; for both {_KEEP}" if theirs else fix
             return Problem(str(item.identity), f"an immutable field differs: {text}", item.manifest.place, fix)
-        kept = kept_by_itself(live)
+        kept = kept_by_itself(live, self.target.instance)
         if kept:
             seen = f"an immutable field changed: {text}; it would have to be deleted to be made anew, but: {kept}"
             return Problem(str(item.identity), seen, item.manifest.place, _MOVE if item.identity.group_kind in LASTING else _LIFT)

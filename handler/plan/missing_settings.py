@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from handler.model.errors import Problem
+from handler.model.instance import template_of
 from handler.model.numbers import many
 
 Values = tuple[str, ...]
@@ -84,6 +85,7 @@ def _once(target: str, owners: Values, *, alone: bool = True) -> str:
 def block(target: str, settings: Mapping[str, Values]) -> str:
     """Return settings as they stand in anneal.yaml: one on its line, several as a block."""
     named = {field: ", ".join(value for value in values if value != UNOWNED) for field, values in settings.items()}
+    target = template_of(target)
     lines = [line(target, named[field]) for field, line in _LINES.items() if field in named]
     if len(lines) < 2:
         return "".join(lines)

@@ -17,6 +17,7 @@ from typing import Any
 
 from handler.config.settings import ApplySetId, Owner, Tool
 from handler.config.value_formats import FORMS
+from handler.model.instance import Instance
 from handler.model.names import PART_OF, Identity
 from handler.plan.inventory import marked_target
 from handler.plan.managed_fields import Fields, difference, managed_fields, union
@@ -166,13 +167,18 @@ _TARGET = "first let that target go of it: take it out of the git of {}, else it
 
 
 def foreign_owner(
-    live: dict[str, Any], identity: Identity, applyset: str, adopted: Collection[str] = (), own: str = ""
+    live: dict[str, Any],
+    identity: Identity,
+    applyset: str,
+    adopted: Collection[str] = (),
+    own: str = "",
+    instance: Instance | None = None,
 ) -> ForeignOwner | None:
     """Return another owner of an object: tools, unless `adopted` names them, another target, another ApplySet, a controller; else None.
 
-    `own`: the target that asks: its name under another ApplySet's label is no other target's.
+    `own`: the target that asks: its name under another ApplySet's label is no other target's. `instance`: what it is an instance for.
     """
-    fixed = list(_fixed(live))
+    fixed = list(_fixed(live, instance))
     theirs: list[tuple[Owner | None, str, str]] = list(_sets(live, identity, applyset, adopted, own))
     theirs += [(tool, *found) for tool in TOOLS if tool not in adopted and (found := _deployer(live, tool))]
     names = [*(name for owner, name, _ in theirs if owner not in TOOLS), *fixed, *(name for owner, name, _ in theirs if owner in TOOLS)]
@@ -206,9 +212,10 @@ def _sets(
         yield set_of(live), name, stop if target else _APPLYSET
 
 
-def _fixed(live: dict[str, Any]) -> Iterator[str]:
-    metadata = live.get("metadata") or {}
-    yield from (f"{owner.get('kind')} {owner.get('name')}" for owner in metadata.get("ownerReferences") or [] if owner.get("controller"))
+def _fixed(live: dict[str, Any], instance: Instance | None) -> Iterator[str]:
+    references = (live.get("metadata") or {}).get("ownerReferences") or []
+    if instance is None or not instance.owns(references):
+        yield from (f"{owner.get('kind')} {owner.get('name')}" for owner in references if owner.get("controller"))
     if controller := _set_owner(live):
         yield controller
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.config.settings import Target
+from handler.model.instance import Instance
 from handler.model.names import GroupKind, Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import Action, Change
 from handler.plan.admission import CRD, NAMESPACE, allows, listed
@@ -52,7 +53,7 @@ def needs_asking(live: dict[str, Any], target: Target, known: Collection[str]) -
 
     `known`: the uids of orphans that no sibling declared when they became that.
     """
-    own = _kept_by_place(identity_of(live), target) or kept_by_itself(live)
+    own = _kept_by_place(identity_of(live), target) or kept_by_itself(live, target.instance)
     return not own and (not _kept(live, target) or str(live["metadata"]["uid"]) not in known)
 
 
@@ -73,7 +74,7 @@ def left_to(live: dict[str, Any], sibling: str, reason: str) -> Change:
 
 def _kept(live: dict[str, Any], target: Target) -> str:
     metadata, identity = live["metadata"], identity_of(live)
-    own = _kept_by_place(identity, target) or kept_by_itself(live)
+    own = _kept_by_place(identity, target) or kept_by_itself(live, target.instance)
     return own or _kept_by_kind(metadata, identity, target)
 
 
@@ -86,14 +87,16 @@ def _kept_by_place(identity: Identity, target: Target) -> str:
     return ""
 
 
-def kept_by_itself(live: dict[str, Any]) -> str:
+def kept_by_itself(live: dict[str, Any], instance: Instance | None = None) -> str:
     """Return what an object says against its deletion, by whatever: its owner, its protection; empty: nothing.
 
-    Only a canary's own step takes it away whatever it says: neither prune, nor what is made anew, nor another step, nor a hook.
+    `instance`: what the target is an instance for: what that alone owns isn't another's. Only a canary's own step takes it away whatever it
+    says: neither prune, nor what is made anew, nor another step, nor a hook.
     """
     metadata, identity = live["metadata"], identity_of(live)
     system = identity.group_kind == NAMESPACE and (identity.name == "default" or identity.name.startswith("kube-"))
-    return _kept_by_owner(metadata) or _kept_by_mark(metadata) or ("system namespace" if system else "")
+    own = instance is not None and instance.owns(metadata.get("ownerReferences"))
+    return ("" if own else _kept_by_owner(metadata)) or _kept_by_mark(metadata) or ("system namespace" if system else "")
 
 
 def _kept_by_owner(metadata: Mapping[str, Any]) -> str:

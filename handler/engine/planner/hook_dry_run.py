@@ -56,7 +56,9 @@ def kept(item: Desired, live: dict[str, Any]) -> str:
         }
         for part in ("annotations", "labels")
     }
-    return kept_by_itself({**live, "metadata": {**meta, **others}})
+    declared = [each.get("uid") for each in own.get("ownerReferences") or ()]
+    owners = [each for each in meta.get("ownerReferences") or () if each.get("uid") not in declared]
+    return kept_by_itself({**live, "metadata": {**meta, **others, "ownerReferences": owners}})
 
 
 def in_the_way(item: Desired, hook: Hook, live: dict[str, Any]) -> Problem | None:

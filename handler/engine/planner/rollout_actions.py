@@ -102,7 +102,7 @@ class RolloutActions:
                 lift(item.identity.group_kind, "write action: CreateOrUpdate"),
             )
             for item, live in seen
-            if (mark := kept_by_itself(live))
+            if (mark := kept_by_itself(live, self.judge.target.instance))
         ]
         return protected + [problem for item, live in seen if (problem := self._not_ours(item, live))]
 

@@ -241,7 +241,8 @@ class SiblingQuestions:
             problem = refused_to_strangers(item, name, taker.name, record, known=known)
         if found is None or is_own:
             return problem
-        return also_owned(problem, taker, found, foreign_owner(live, item.identity, applyset, (*taker.adopts, found), taker.name))
+        other = foreign_owner(live, item.identity, applyset, (*taker.adopts, found), taker.name, taker.instance)
+        return also_owned(problem, taker, found, other)
 
     def refuse_if_moved(self, identity: Identity, name: str) -> None:
         """Before an object is taken: raise Moved if its giver's record says something else than when this was planned."""

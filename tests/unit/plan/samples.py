@@ -6,7 +6,10 @@ import copy
 from typing import Any
 
 from handler.config.git_settings import Repository
+from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import Target
+from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
+from handler.model.instance import Instance
 from handler.model.manifest import Manifest
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Resource, applyset_id, identity_of
 from handler.plan.admission import Admission, Desired
@@ -44,6 +47,13 @@ def target(**settings: Any) -> Target:
     """A target of the shop."""
     facts: dict[str, Any] = {"namespaces": ("shop",), "namespace": "shop", **settings}
     return Target(name="shop", repository=Repository(url="https://git.example.com/acme/shop.git"), **facts)
+
+
+def instance(*, across: bool = False, **settings: Any) -> InstanceTarget:
+    """The target of `Shop/shop/main`, an instance of template `shop`."""
+    trigger = ResourceTrigger("shop", (WatchedResource("shop", "acme.io/v1", "Shop"),), across_namespaces=across)
+    live = {"apiVersion": "acme.io/v1", "kind": "Shop", "metadata": {"name": "main", "namespace": "shop", "uid": "uid-main"}}
+    return instance_target(target(trigger=TriggerSettings(trigger), **settings), Instance.of(live))
 
 
 def find(api_version: str, kind: str) -> Resource | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity
 from handler.plan.admission import declared_kinds
-from tests.unit.plan.samples import CRD, SET, admission, desired, document
+from tests.unit.plan.samples import CRD, SET, admission, desired, document, instance
 
 
 def refusals(*bodies: dict[str, Any], **settings: Any) -> list[str]:
@@ -138,6 +139,22 @@ def test_two_documents_for_one_object_name_both_places() -> None:
 
 def test_all_mistakes_are_told_at_once() -> None:
     assert len(refusals(document("Nope"), document(metadata={"namespace": "bank"}), document("Namespace", "x"))) == 4  # and the block
+
+
+@pytest.mark.parametrize("body", [document(metadata={"namespace": "bank"}), document("Namespace", "bank")])
+def test_an_instance_is_confined_to_the_namespace_of_its_object(body: dict[str, Any]) -> None:
+    confined, wide = (replace(admission(), target=instance(across=across, cluster_scoped=("Namespace",))) for across in (False, True))
+    with pytest.raises(PlanRefused) as caught:
+        confined.admit([Manifest.of(body, "0.yaml:1")])
+    (problem,) = caught.value.problems
+    assert problem.fix == (
+        "an instance of shop declares objects of its own namespace alone; for others write acrossNamespaces: true under its trigger.resource, "
+        "and name them in namespaces or clusterScoped"
+    )
+    with pytest.raises(PlanRefused) as caught:
+        wide.admit([Manifest.of(body, "0.yaml:1")])
+    assert caught.value.problems[0].fix == "add to target shop: namespaces: [shop, bank]"
+    assert confined.admit([Manifest.of(document(), "0.yaml:1")])
 
 
 def test_missing_settings_are_one_block_at_the_end_with_each_refusal_counted() -> None:

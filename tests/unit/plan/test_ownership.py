@@ -9,7 +9,7 @@ import pytest
 from handler.config.settings import Tool
 from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
 from handler.plan.ownership import TOOLS, ForeignOwner, foreign_owner, managers_of, tool_marks
-from tests.unit.plan.samples import SET, document, entry
+from tests.unit.plan.samples import SET, document, entry, instance
 
 CONTROLLER = {"kind": "Shop", "name": "main", "uid": "u"}
 TRACKED = {"argocd.argoproj.io/tracking-id": "web:/ConfigMap:shop/web"}
@@ -23,6 +23,14 @@ DATA: dict[str, Any] = {"f:data": {"f:a": {}}}
 def owner(adopted: tuple[str, ...] = (), **metadata: Any) -> ForeignOwner | None:
     live = document(metadata={"namespace": "shop", **metadata})
     return foreign_owner(live, identity_of(live), SET, adopted)
+
+
+def test_the_object_of_an_instance_is_no_foreign_owner_of_what_it_alone_owns() -> None:
+    own = {"apiVersion": "acme.io/v1", "kind": "Shop", "name": "main", "uid": "uid-main", "controller": True}
+    for references, named in (([own], None), ([own | {"name": "second"}], "Shop second"), ([own, own | {"name": "second"}], "Shop main")):
+        live = document(metadata={"namespace": "shop", "ownerReferences": references})
+        found = foreign_owner(live, identity_of(live), SET, instance=instance().instance)
+        assert (found and found.name.partition(" and ")[0]) == named
 
 
 def test_the_table_has_each_tool_that_a_target_can_name() -> None:

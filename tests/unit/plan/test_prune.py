@@ -12,7 +12,7 @@ from handler.config.settings import Prune, Target
 from handler.model.names import Identity, Resource, identity_of
 from handler.model.plan import Action, Change
 from handler.plan.prune import ALLOW, PROTECTIONS, PruneFacts, custom_kinds, judge, leaving, left_to, questions
-from tests.unit.plan.samples import document, member, target
+from tests.unit.plan.samples import document, instance, member, target
 
 CRD_API = "apiextensions.k8s.io/v1"
 OPEN = target(
@@ -39,6 +39,25 @@ def test_what_is_ours_and_no_longer_declared_goes_under_its_own_uid_and_version(
     assert change == Change(
         Action.PRUNE, Identity("", "ConfigMap", "shop", "web"), "uid-web", "7", "no longer declared", finalizers=("acme.io/clean",)
     )
+
+
+OWN = {"apiVersion": "acme.io/v1", "kind": "Shop", "name": "main", "uid": "uid-main"}
+
+
+@pytest.mark.parametrize(
+    ("references", "reason"),
+    [
+        ([OWN], "no longer declared"),
+        ([OWN | {"uid": "uid-of-before"}], "no longer declared"),
+        ([OWN | {"name": "other"}], "owned by Shop other"),
+        ([OWN, OWN | {"name": "other"}], "owned by Shop main"),
+    ],
+)
+def test_what_the_own_object_of_an_instance_owns_is_pruned_and_what_others_own_stays(references: list[dict[str, Any]], reason: str) -> None:
+    change = judged(member(document(), ownerReferences=references), instance(namespace="shop"))
+    assert change.reason == reason
+    assert change.removes == (reason == "no longer declared")
+    assert judged(member(document(), ownerReferences=references)).action is Action.SKIP
 
 
 def test_what_is_left_to_a_sibling_is_skipped_naming_it() -> None:

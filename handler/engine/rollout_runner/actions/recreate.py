@@ -78,7 +78,7 @@ def _raise_if_kept(stage: StepStage, item: Desired, live: Object) -> None:
         refusal = stage.applier.planned.decision.judge.refusal_to_delete(item, live)
         if refusal:
             raise RolloutFailed(refusal)
-    kept = kept_by_itself(live)
+    kept = kept_by_itself(live, stage.applier.planned.decision.judge.target.instance)
     if kept:
         seen, fix = f"was to be made anew, but by now: {kept}", lift(item.identity.group_kind, "write action: CreateOrUpdate")
         raise RolloutFailed.of(str(item.identity), seen, place=item.manifest.place, fix=fix)
