@@ -293,6 +293,12 @@ class Connections:
 
         return uid
 
+    def forget(self, name: str) -> None:
+        """Let go of what was made for a target of this name alone; a run that is under way keeps what it has."""
+        with self._lock:
+            for kind in ("dependencies", "looks", "digest", "health", "decryptor", "verified"):
+                self._made.pop((kind, name), None)
+
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Make a shared part at its first use; when two threads make it at once, the first one's is kept."""
         if key not in self._made:

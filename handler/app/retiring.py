@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
-from handler.app.build import Handler
 from handler.app.connections import Connections, RecordPlace
 from handler.app.record_places import TargetRecords
 from handler.config.git_settings import Repository, directory_url
@@ -26,6 +26,9 @@ from handler.plan.handover import may_declare
 from handler.plan.inventory import TargetMarks
 from handler.state.former import RecordName
 from handler.state.record import State
+
+if TYPE_CHECKING:
+    from handler.app.build import Handler
 
 
 def places_of(ways: Connections, name: str, *, given: bool) -> tuple[list[Target], list[str]]:
@@ -64,19 +67,22 @@ def retire_of(
         settings.lease_duration,
         prune,
         namespace,
-        partial(_claims, ways, written or settings, target),
+        partial(claims, ways, written or settings, target),
         partial(_server, ways, target),
         partial(_taker, ways, target),
     )
 
 
-def _claims(ways: Handler, written: Settings, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
-    """Return which objects configured targets of this cluster declare at their heads, or may declare and can't be rendered."""
+def claims(ways: Handler, written: Settings, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
+    """Return which objects configured targets of this cluster declare at their heads, or may declare and can't be rendered.
+
+    A template itself declares nothing.
+    """
     found: dict[Identity, str] = {}
     here = (written.state_namespace, written.installation) == (ways.settings.state_namespace, ways.settings.installation)
     for other in written.targets:
         mine = [each for each in identities if each not in found and may_declare(other, each)]
-        if not mine or (here and other.name == retiring.name) or not is_here(ways, other, retiring):
+        if other.is_template or not mine or (here and other.name == retiring.name) or not is_here(ways, other, retiring):
             continue
         try:
             declared = _declared(ways, written, other, retiring)

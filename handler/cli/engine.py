@@ -9,6 +9,7 @@ from dataclasses import replace
 from handler.app import log
 from handler.app.build import Handler
 from handler.app.external_services import ExternalServices
+from handler.app.instances.watch import InstanceWatch
 from handler.app.promotions import AwaitedLooks
 from handler.app.run_events import RunEvents
 from handler.app.target_status import TargetStatusReader
@@ -66,6 +67,8 @@ def _engine(
         queue = SqsQueue(url, longest_wait=WAIT) if url else None
         parts = Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, events=events)
         inspector = Inspector(handler)
-        return replace(parts, inspector=lambda: inspector, live=settings.page is not None)
+        follows = any(target.is_template for target in settings.targets)
+        instances = InstanceWatch(handler) if follows else None
+        return replace(parts, inspector=lambda: inspector, live=settings.page is not None, instances=instances)
 
     return Engine(sandbox.start, build)

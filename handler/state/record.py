@@ -37,10 +37,11 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class RecordedInstance:
-    """The object that a target is an instance for; the target's name alone may be cut."""
+    """The object that a target is an instance for; the target's name alone may be cut. `definition`: the uid of its kind's, if known."""
 
     identity: Identity
     uid: Line
+    definition: Line = ""
 
 
 FORMAT = 6

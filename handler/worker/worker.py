@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from handler.app.instances.watch import InstanceWatch
 from handler.app.run_events import SETTLE, RunEvents
 from handler.app.run_guard import Run, announced, guarded
 from handler.app.target_status import Json, TargetStatusReader, ended
@@ -55,7 +56,8 @@ class Parts:
 
     `look`: surveys the ticks of many targets; None: each has its run. `clock`: `tick`, or `drift` to compare live with git each time.
     `queue`: one that several workers share. `ways`: to the clusters, for heartbeats and health. `metrics`: the counting row of `FEEDBACK`.
-    `inspector`: returns what answers that a record doesn't say. `live`: whether a page shows runs as they go on.
+    `inspector`: returns what answers that a record doesn't say. `live`: whether a page shows runs as they go on. `instances`: follows the
+    objects of templates; None: there are none.
     """
 
     run: Run
@@ -70,6 +72,7 @@ class Parts:
     events: RunEvents = field(default_factory=RunEvents)
     inspector: Callable[[], Inspector] | None = None
     live: bool = False
+    instances: InstanceWatch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,7 @@ class Worker:
         self._clock = parts.clock
         self._consumer = self._taking_from(parts.queue) if parts.queue else None
         self._letters = DeadLetterCount(parts.queue, self._metrics.dead_letters) if parts.queue else None
+        self._instances = parts.instances
         self._heart: HeartbeatRenewal | None = None
         self._health: HealthWatch | None = None
         if parts.ways:
@@ -138,6 +142,8 @@ class Worker:
             self._consumer.start()
         for each in self._beside:
             each.start()
+        if self._instances:
+            self._instances.start(self._due)
         _LOG.info("worker started", extra={"fields": {"targets": len(self._names)}})
         wait = 0.0
         while not self._stop.wait(wait):
@@ -147,6 +153,8 @@ class Worker:
             self._queue.accept_due(now)
             wait = min(max(min(self._ticks.next(), self._queue.next_due()) - now, 0.0), LONGEST_WAIT)
         self._queue.close()
+        if self._instances:
+            self._instances.stop()
         for each in self._beside:
             each.stop()
         inbox.stop()
