@@ -189,4 +189,3 @@ def _told(live: dict[str, Any] | None) -> dict[str, Any] | None:
     if live is None:
         return None
     return {**live, "metadata": {key: value for key, value in live["metadata"].items() if key not in ("resourceVersion", "managedFields")}}
-
