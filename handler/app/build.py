@@ -230,7 +230,8 @@ class Handler(Connections):
 
         pins = ChartPins(recorded.charts, commit)
         api = partial(self.api, target, impersonated=impersonated)
-        return TargetInputs(target, api, discovery, lambda: self.charts(target.charts), pins)
+        lists = self.instances.lists(target) if target.instance else None
+        return TargetInputs(target, api, discovery, lambda: self.charts(target.charts), pins, lists)
 
     def charts(self, sources: tuple[ChartSource, ...]) -> ChartFetcher:
         """Return what fetches charts, shared by targets that list the same sources. Raises ConfigInvalid: one can't be used."""

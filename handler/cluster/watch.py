@@ -43,6 +43,7 @@ class Scope:
     """One kind in one namespace (empty: all), the objects followed in it, and their WATCH.
 
     `wanted`: None: all with the labels of `selector`, of which `present` exist. `pause`: seconds between LISTs without a WATCH.
+    `strict`: a kind that isn't served ends the thread by ApiRefused (404); else it has no objects.
     """
 
     resource: Resource
@@ -57,6 +58,7 @@ class Scope:
     lock: threading.Lock = field(default_factory=threading.Lock)
     present: set[Identity] = field(default_factory=set)
     pause: float = _LOOK_AGAIN
+    strict: bool = False
 
     @property
     def known(self) -> bool:
@@ -204,7 +206,9 @@ def _listed(api: Api, scope: Scope, lines: Lines) -> tuple[str] | None:
         try:
             query = scope.query() | {"limit": str(LIMIT)} | ({"continue": following} if following else {})
             accept = PARTIAL_LIST if scope.partial else JSON
-            answer = api.get(scope.resource.path(scope.namespace), query, accept=accept, subject=scope.subject)
+            path, subject = scope.resource.path(scope.namespace), scope.subject
+            ask = ApiRequest("GET", path, query, accept=accept, subject=subject)
+            answer = api.expect(ask) if scope.strict else api.get(path, query, accept=accept, subject=subject)
         except ApiRefused as error:
             if error.status != 410 or not following:
                 raise

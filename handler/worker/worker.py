@@ -115,6 +115,8 @@ class Worker:
         self._consumer = self._taking_from(parts.queue) if parts.queue else None
         self._letters = DeadLetterCount(parts.queue, self._metrics.dead_letters) if parts.queue else None
         self._instances = parts.instances
+        if self._instances:
+            self._instances.ask = self._due
         self._heart: HeartbeatRenewal | None = None
         self._health: HealthWatch | None = None
         if parts.ways:
@@ -123,8 +125,8 @@ class Worker:
             events.add("wakes", settings, parts.ways.records, self._wake)
 
     @property
-    def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch]:
-        return (each for each in (self._letters, self._heart, self._health) if each)
+    def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch | InstanceWatch]:
+        return (each for each in (self._letters, self._heart, self._health, self._instances) if each)
 
     def _taking_from(self, queue: SqsQueue) -> SqsConsumer:
         return SqsConsumer(queue, self._names, self._bulkheads.threads, self._put, lambda: self._queue.busy, lambda: self._queue.resting)
@@ -142,8 +144,6 @@ class Worker:
             self._consumer.start()
         for each in self._beside:
             each.start()
-        if self._instances:
-            self._instances.start(self._due)
         _LOG.info("worker started", extra={"fields": {"targets": len(self._names)}})
         wait = 0.0
         while not self._stop.wait(wait):
@@ -153,8 +153,6 @@ class Worker:
             self._queue.accept_due(now)
             wait = min(max(min(self._ticks.next(), self._queue.next_due()) - now, 0.0), LONGEST_WAIT)
         self._queue.close()
-        if self._instances:
-            self._instances.stop()
         for each in self._beside:
             each.stop()
         inbox.stop()

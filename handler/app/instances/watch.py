@@ -1,5 +1,4 @@
-"""What happens to the objects of triggers asks for runs: of an instance for its own object and what is listed for it, of a template for
-objects that vanish.
+"""What happens to the objects of triggers asks for runs: of an instance, and of a template where objects vanish.
 
     hear        a change of an object        -> which instance it is about         on the lister's threads, never waiting
     due         that instance's next run     -> coalesced, at most one a second    one thread, which asks the queue
@@ -78,7 +77,9 @@ class DueJobs:
 
 
 class InstanceWatch:
-    """Follows the objects of all templates of a process, from `start` to `stop`."""
+    """Follows the objects of all templates of a process, from `start` to `stop`. `ask`: takes the jobs of instances and templates."""
+
+    ask: Ask
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -93,10 +94,10 @@ class InstanceWatch:
         handler.instances.heard.append(self._came)
         handler.instances.left.append(self._went)
 
-    def start(self, ask: Ask) -> None:
-        """Follow from now on; `ask` takes the jobs of instances and templates."""
-        self._handler.templates.ask = ask
-        threading.Thread(target=self._run, args=(ask,), name="instances", daemon=True).start()
+    def start(self) -> None:
+        """Follow from now on."""
+        self._handler.templates.ask = self.ask
+        threading.Thread(target=self._run, name="instances", daemon=True).start()
 
     def stop(self) -> None:
         """End it; nothing is waited for."""
@@ -153,14 +154,14 @@ class InstanceWatch:
             self._objects.leave(*space)
 
     # --- what runs
-    def _run(self, ask: Ask) -> None:
+    def _run(self) -> None:
         missing, tries, again = dict(self._templates), 0, 0.0
         while not self._stop.is_set():
             if missing and time.monotonic() >= again:
                 tries += 1
                 missing, again = self._follow(missing), time.monotonic() + _TRIES.after(tries)
             for name in self._due.take(1.0):
-                ask(Job(name, RESOURCE, asked=time.monotonic()))
+                self.ask(Job(name, RESOURCE, asked=time.monotonic()))
 
     def _follow(self, missing: dict[str, Target]) -> dict[str, Target]:
         """Follow the main resources, and what is listed by a template's own rights; return the templates that can't be yet."""
