@@ -57,10 +57,10 @@ _PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets"}
 
 @dataclass(slots=True)
 class TargetInputs:
-    """`handler.model.render.OutsideInputs` of one run. `pins`: what the record knows of charts; `lists`: returns what an instance's
-    trigger lists, None: the target is none.
+    """`handler.model.render.OutsideInputs` of one run. `pins`: what the record knows of charts.
 
     `api`: returns the way to the cluster as the target's identity, `discovery`: what it serves; called where something of it is needed.
+    `lists`: returns what an instance's trigger lists, by the resource's name; None: the target is no instance.
     """
 
     target: Target
@@ -80,16 +80,19 @@ class TargetInputs:
             return digest(name.removeprefix(_TOOL))
         if name.startswith(nixpkgs.READ):
             return self._directory(name.removeprefix(nixpkgs.READ))
+        if name in (VERSION, APIS) or name.startswith((VALUES, LISTED)):
+            return self._of_cluster(name)
+        return self._chart_digest(name) if name.startswith(CHART_READ) else ""
+
+    def _of_cluster(self, name: str) -> str:
         if name == VERSION:
             return self.discovery().version()
         if name == APIS:
             return hashlib.sha256("\n".join(self.discovery().api_versions()).encode()).hexdigest()
-        if name.startswith(VALUES):
-            kind, _, which = name.removeprefix(VALUES).partition("/")
-            return _version_of(self._object(kind, which))
         if name.startswith(LISTED):
             return hashlib.sha256(self.listed(name.removeprefix(LISTED))).hexdigest()
-        return self._chart_digest(name) if name.startswith(CHART_READ) else ""
+        kind, _, which = name.removeprefix(VALUES).partition("/")
+        return _version_of(self._object(kind, which))
 
     def cluster(self) -> ClusterFacts:
         """Return the version and API versions of the target's cluster, as discovery knows them. Raises AnnealError."""
@@ -117,7 +120,7 @@ class TargetInputs:
         return replace(kept, reference=reference)
 
     def listed(self, name: str) -> bytes:
-        """Return the objects of a resource that an instance's trigger watches, by their keys. Raises AnnealError: it watches no such one."""
+        """Return the objects of a resource that an instance's trigger watches, by their keys. Raises AnnealError: it watches none such."""
         if self.lists is None:
             return NothingOutside().listed(name)
         if name not in self._lists:
