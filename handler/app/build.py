@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from handler.app.connections import Connections, Options
+from handler.app.connections import Options
 from handler.app.decryption_keys import TargetKeys
 from handler.app.external_services import ExternalServices
 from handler.app.instances import instance_run
@@ -23,6 +23,7 @@ from handler.app.promotions import promoters_of
 from handler.app.record_places import TargetRecords
 from handler.app.sibling_targets import OneRepository
 from handler.app.tables import LazyTable, Tables
+from handler.app.target_runner import TargetRunner
 from handler.cluster.discovery import Discovery
 from handler.config.decryption import Decryption
 from handler.config.renderer_settings import ChartSource
@@ -68,7 +69,7 @@ LOOK_SLACK = 10.0
 """Seconds by which a look at a git host may be older than the tick it serves: the ticks of one repository's targets are spread."""
 
 
-class Handler(Connections):
+class Handler(TargetRunner):
     """Runs jobs of the targets of one configuration. Safe to share between threads."""
 
     def __init__(

@@ -10,10 +10,10 @@ import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from handler.app.connections import Connections, RecordPlace
 from handler.app.record_places import TargetRecords
+from handler.app.target_runner import TargetRunner
 from handler.config.git_settings import Repository, directory_url
 from handler.config.settings import Cluster, Prune, Settings, Target
 from handler.engine.planner.members import living
@@ -26,9 +26,6 @@ from handler.plan.handover import may_declare
 from handler.plan.inventory import TargetMarks
 from handler.state.former import RecordName
 from handler.state.record import State
-
-if TYPE_CHECKING:
-    from handler.app.build import Handler
 
 
 def places_of(ways: Connections, name: str, *, given: bool) -> tuple[list[Target], list[str]]:
@@ -49,7 +46,7 @@ def places_of(ways: Connections, name: str, *, given: bool) -> tuple[list[Target
 
 
 def retire_of(
-    ways: Handler, target: Target, *, prune: bool, kinds: Sequence[str] = (), namespace: str = "", written: Settings | None = None
+    ways: TargetRunner, target: Target, *, prune: bool, kinds: Sequence[str] = (), namespace: str = "", written: Settings | None = None
 ) -> Retire:
     """Return what retires a target. `kinds`: guarded ones that go, too; `namespace`: only what is there.
 
@@ -73,7 +70,7 @@ def retire_of(
     )
 
 
-def claims(ways: Handler, written: Settings, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
+def claims(ways: TargetRunner, written: Settings, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
     """Return which objects configured targets of this cluster declare at their heads, or may declare and can't be rendered.
 
     A template itself declares nothing.
@@ -93,7 +90,7 @@ def claims(ways: Handler, written: Settings, retiring: Target, identities: Colle
     return found
 
 
-def exclusive_notes(ways: Handler, written: Settings, retiring: Target, staying: Sequence[Change]) -> Iterator[str]:
+def exclusive_notes(ways: TargetRunner, written: Settings, retiring: Target, staying: Sequence[Change]) -> Iterator[str]:
     """Yield which configured targets of this cluster delete in time what stays in their exclusive namespaces, undeclared by them."""
     spaces = {change.identity.namespace for change in staying}
     for other in written.targets:
@@ -111,7 +108,7 @@ def is_here(ways: Connections, other: Target, retiring: Target) -> bool:
         return True
 
 
-def _declared(ways: Handler, written: Settings, other: Target, retiring: Target) -> dict[Identity, str]:
+def _declared(ways: TargetRunner, written: Settings, other: Target, retiring: Target) -> dict[Identity, str]:
     """Return what a target declares at its head, and what it has recorded, each with the reason to keep it. Raises AnnealError."""
     preparer = ways.preparer(other, ways.discovery(retiring))
     prepared = preparer.prepare(preparer.head().commit)
@@ -122,7 +119,7 @@ def _declared(ways: Handler, written: Settings, other: Target, retiring: Target)
     return dict.fromkeys(state.declared if state else (), late) | dict.fromkeys(heads, f"target {other.name} declares it")
 
 
-def _server(ways: Handler, target: Target) -> str:
+def _server(ways: TargetRunner, target: Target) -> str:
     """Return the running server that looks after a target; empty: none does, as far as can be read."""
     found = ways.pulse(target).server(target.name)
     return found.name if found else ""

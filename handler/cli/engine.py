@@ -68,7 +68,7 @@ def _engine(
         parts = Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, events=events)
         inspector = Inspector(handler)
         follows = any(target.is_template for target in settings.targets)
-        instances = InstanceWatch(handler) if follows else None
+        instances = InstanceWatch(handler.templates) if follows else None
         return replace(parts, inspector=lambda: inspector, live=settings.page is not None, instances=instances)
 
     return Engine(sandbox.start, build)

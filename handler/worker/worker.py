@@ -24,6 +24,7 @@ from handler.engine.run.errors import DependencyNotReady
 from handler.feedback.exposition import Exposition
 from handler.feedback.prometheus import RunMetrics
 from handler.model.event import Job
+from handler.model.instance import template_of
 from handler.model.result import Outcome, Result
 from handler.queues.bulkheads import Bulkheads
 from handler.queues.inbox import Closed, Inbox
@@ -31,7 +32,8 @@ from handler.queues.inline import Inline
 from handler.queues.pending import Work
 from handler.queues.sqs import SqsQueue
 from handler.worker.dead_letter_count import DeadLetterCount
-from handler.worker.health_watch.cluster_watch import HealthWatch, WatchConnections
+from handler.worker.health_watch.cluster_watch import HealthWatch
+from handler.worker.health_watch.scopes import WatchConnections
 from handler.worker.heartbeat_renewal import HeartbeatRenewal
 from handler.worker.metric_labels import places
 from handler.worker.sqs_consumer import SqsConsumer
@@ -122,6 +124,8 @@ class Worker:
         if parts.ways:
             self._heart = HeartbeatRenewal(settings, parts.ways.records, parts.mask, self._metrics.heartbeat)
             self._health = HealthWatch(settings, parts.ways, parts.mask, self._heart.watched, events.announce)
+            if parts.instances:
+                parts.instances.tell(self._health.add, self._health.remove)
             events.add("wakes", settings, parts.ways.records, self._wake)
 
     @property
@@ -176,7 +180,7 @@ class Worker:
 
     def _accept(self, work: Work) -> Json:
         """Put a job into the queue, once however often it is sent; return its run and the life of the worker."""
-        if work.job.target not in self._names:
+        if template_of(work.job.target) not in self._names:
             _LOG.warning("a job for an unknown target was dropped", extra={"fields": {"target": work.job.target}})
             return {"run": work.run, "boot": self._queue.runs.boot}
         return {"run": self._queue.accept_new(_taken(work)), "boot": self._queue.runs.boot}

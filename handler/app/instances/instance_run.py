@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from handler.app.instances.registry import Instances, trigger_of
 from handler.app.instances.vanished import look_for
 from handler.app.retiring import claims
+from handler.app.target_runner import TargetRunner
 from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import Prune, Target
 from handler.engine.planner.members import living
@@ -34,13 +34,10 @@ from handler.state.record import RecordedInstance, RunStatus, State
 from handler.state.record_format import stamp
 from handler.state.suspension import suspension
 
-if TYPE_CHECKING:
-    from handler.app.build import Handler
-
 _AGAIN = 30.0  # seconds until an end that failed is tried again
 
 
-def run(handler: Handler, instances: Instances, job: Job, stop: threading.Event, reconcile: Callable[[Job], Result]) -> Result:
+def run(handler: TargetRunner, instances: Instances, job: Job, stop: threading.Event, reconcile: Callable[[Job], Result]) -> Result:
     """Run an instance; `reconcile` is the ordinary run of it. Raises AnnealError: there is no such instance, or it can't be known."""
     known = instances.leaving.get(job.target)
     if known is not None and not job.dry_run:
@@ -53,7 +50,7 @@ def run(handler: Handler, instances: Instances, job: Job, stop: threading.Event,
     return reconcile(job)
 
 
-def _raise_if_suspended(handler: Handler, target: InstanceTarget) -> None:
+def _raise_if_suspended(handler: TargetRunner, target: InstanceTarget) -> None:
     template = handler.target(target.template)
     state = handler.brief_store(template).read().state
     if suspension(template, state, handler.now()):
@@ -62,7 +59,7 @@ def _raise_if_suspended(handler: Handler, target: InstanceTarget) -> None:
 
 
 # --- its end
-def _end(handler: Handler, instances: Instances, job: Job, known: RecordedInstance, stop: threading.Event) -> Result:
+def _end(handler: TargetRunner, instances: Instances, job: Job, known: RecordedInstance, stop: threading.Event) -> Result:
     since, name = time.monotonic(), job.run or run_id(job.target)
     template = handler.target(job.target.partition(".")[0])
     target = _gone(handler, template, known)
@@ -87,7 +84,7 @@ def _end(handler: Handler, instances: Instances, job: Job, known: RecordedInstan
     return found if retired.ended else replace(found, outcome=Outcome.PRUNING, next_try=handler.now() + _AGAIN)
 
 
-def _gone(handler: Handler, template: Target, known: RecordedInstance) -> InstanceTarget:
+def _gone(handler: TargetRunner, template: Target, known: RecordedInstance) -> InstanceTarget:
     """Return an instance whose object is gone, as a target; not by the rights of an account that is gone with its namespace."""
     target = instance_target(template, Instance(known.identity, known.uid, {}, definition=known.definition))
     space = known.identity.namespace
@@ -95,18 +92,18 @@ def _gone(handler: Handler, template: Target, known: RecordedInstance) -> Instan
     return target if account_lives else replace(target, impersonate=template.impersonate)
 
 
-def _note(handler: Handler, target: Target, error: AnnealError) -> None:
+def _note(handler: TargetRunner, target: Target, error: AnnealError) -> None:
     """Leave in the record why an instance can't end."""
     status = RunStatus("failed", stamp(handler.now()), message=str(error), code=error.code, who=error.who)
     with contextlib.suppress(AnnealError):  # the end's own failure is the one to report
         handler.store(target).update(lambda now: replace(now, status=status))
 
 
-def _is_over(handler: Handler, target: Target) -> bool:
+def _is_over(handler: TargetRunner, target: Target) -> bool:
     return handler.store(target).read().state is None
 
 
-def _retire(handler: Handler, template: Target, target: InstanceTarget, known: RecordedInstance) -> Retire:
+def _retire(handler: TargetRunner, template: Target, target: InstanceTarget, known: RecordedInstance) -> Retire:
     settings = handler.settings
     main = trigger_of(template).main
 

@@ -9,8 +9,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from handler.app.connections import Connections
 from handler.app.instances.objects import ListedObjects, WatchedObjects, served
 from handler.app.instances.vanished import definition_of
 from handler.config.instance_target import InstanceTarget, instance_target
@@ -21,9 +22,6 @@ from handler.model.instance import Instance, instance_name, template_of
 from handler.model.names import Identity
 from handler.state.record import RecordedInstance
 from handler.triggers.relabelling import instance_key
-
-if TYPE_CHECKING:
-    from handler.app.connections import Connections
 
 Left = Callable[[str], None]
 """Takes the name of an instance that is known no more."""

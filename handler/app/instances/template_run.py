@@ -16,11 +16,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from handler.app.instances.registry import Instances, replace_name, trigger_of
 from handler.app.instances.vanished import look_for
 from handler.app.record_summaries import TOOLING, listed
+from handler.app.target_runner import TargetRunner
 from handler.config.instance_target import InstanceTarget
 from handler.config.settings import Target
 from handler.engine import summary_shortcuts
@@ -39,9 +40,6 @@ from handler.state.record_format import stamp
 from handler.state.store import StateStore
 from handler.state.summary import home_of
 from handler.state.suspension import CONFIGURED, suspension
-
-if TYPE_CHECKING:
-    from handler.app.build import Handler
 
 AT_ONCE = 4
 """Instances that a command runs beside each other."""
@@ -69,7 +67,7 @@ class TemplateRuns:
     `started`: templates whose instances were looked at once.
     """
 
-    handler: Handler
+    handler: TargetRunner
     instances: Instances
     ask: Ask | None = None
     ended: dict[str, deque[float]] = field(default_factory=dict)
@@ -144,7 +142,7 @@ class _TemplateRun:
     stop: threading.Event
 
     @property
-    def handler(self) -> Handler:
+    def handler(self) -> TargetRunner:
         return self.runs.handler
 
     def go(self) -> Result:

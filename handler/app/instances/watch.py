@@ -12,11 +12,12 @@ import logging
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from handler.app.instances.followed import FollowedObjects
 from handler.app.instances.registry import trigger_of
-from handler.app.instances.template_run import Ask
+from handler.app.instances.template_run import Ask, TemplateRuns
 from handler.cluster.lister import LiveChange
 from handler.config.instance_target import InstanceTarget
 from handler.config.settings import Target
@@ -26,9 +27,6 @@ from handler.model.errors import AnnealError
 from handler.model.event import RESOURCE, Job
 from handler.model.instance import instance_name, key_of
 from handler.triggers.relabelling import instance_key
-
-if TYPE_CHECKING:
-    from handler.app.build import Handler
 
 _LOG = logging.getLogger("anneal.instances")
 SPACING = 1.0  # seconds between two runs that events ask for, of one instance or template
@@ -81,23 +79,29 @@ class InstanceWatch:
 
     ask: Ask
 
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
-        self._templates = {each.name: each for each in handler.settings.targets if each.is_template}
-        self._objects = FollowedObjects(handler, self._changed)
+    def __init__(self, templates: TemplateRuns) -> None:
+        self._runs, self._instances, ways = templates, templates.instances, templates.handler
+        self._templates = {each.name: each for each in ways.settings.targets if each.is_template}
+        self._mask = ways.secrets.mask
+        self._objects = FollowedObjects(ways, self._changed)
         self._due = DueJobs()
         self._stop = threading.Event()
         self._spaces: dict[str, tuple[str, str]] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
-        handler.instances.source = self._objects
-        handler.instances.heard.append(self._came)
-        handler.instances.left.append(self._went)
+        self._instances.source = self._objects
+        self._instances.heard.append(self._came)
+        self._instances.left.append(self._went)
 
     def start(self) -> None:
         """Follow from now on."""
-        self._handler.templates.ask = self.ask
+        self._runs.ask = self.ask
         threading.Thread(target=self._run, name="instances", daemon=True).start()
+
+    def tell(self, came: Callable[[Target], None], went: Callable[[str], None]) -> None:
+        """Have others know which instances come and go."""
+        self._instances.heard.append(came)
+        self._instances.left.append(went)
 
     def stop(self) -> None:
         """End it; nothing is waited for."""
@@ -113,7 +117,7 @@ class InstanceWatch:
             self._listed_changed(target, watched, change)
 
     def _main_changed(self, template: Target, change: LiveChange) -> None:
-        instances, started = self._handler.instances, template.name in self._handler.templates.started
+        instances, started = self._instances, template.name in self._runs.started
         name = instance_name(template.name, change.identity.namespace, change.identity.name)
         before = instances.known(name)
         if change.after is None:
@@ -127,11 +131,11 @@ class InstanceWatch:
 
     def _listed_changed(self, template: Target, watched: WatchedResource, change: LiveChange) -> None:
         key = instance_key(key_of(change.identity), watched.key_transformations)
-        if key is None or template.name not in self._handler.templates.started:
+        if key is None or template.name not in self._runs.started:
             return
         namespace, _, own = key.rpartition("/")
         name = instance_name(template.name, namespace, own)
-        if self._handler.instances.known(name) is not None:
+        if self._instances.known(name) is not None:
             self._due.put(name)
 
     def _came(self, target: InstanceTarget) -> None:
@@ -174,7 +178,7 @@ class InstanceWatch:
                     self._objects.follow(template, each, "")
             except AnnealError as error:
                 left[name] = template
-                fields = {"target": name, "why": self._handler.secrets.mask(str(error)), "code": error.code}
+                fields = {"target": name, "why": self._mask(str(error)), "code": error.code}
                 _LOG.warning("a trigger's objects can't be followed yet", extra={"fields": fields})
             else:
                 self._due.put(name)
