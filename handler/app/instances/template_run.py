@@ -10,6 +10,7 @@ Law: it writes no object. What it lets end is in the registry until its end, and
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections import deque
@@ -29,6 +30,7 @@ from handler.engine.run.errors import RequestRefused
 from handler.model.errors import AnnealError, Suspended
 from handler.model.event import NAMED, Job
 from handler.model.instance import is_instance, template_of
+from handler.model.manifest import canonical
 from handler.model.names import run_id
 from handler.model.numbers import many
 from handler.model.plan import Hold, Plan
@@ -299,6 +301,12 @@ class _TemplateRun:
         found = Result(self.job.target, outcome, trigger=self.job.cause, message="; ".join(parts), standing=standing)
         return replace(found, recorded=True)
 
+    def _held(self, hold: Hold) -> HeldPlan:
+        """Return what is held as a record keeps it: it follows from no commit, but from what has vanished."""
+        followed = hashlib.sha256(canonical(hold.changes)).hexdigest()
+        settings = self.handler.digest(self.template)
+        return HeldPlan(hold.id, hold.reasons, hold.changes, followed, followed, settings, stamp(self.handler.now()))
+
     def _record(self, store: StateStore, state: State, status: RunStatus, hold: Hold | None = None) -> None:
         """Keep what is held or failed, and that it isn't any more; a template without trouble needs no record."""
         known = (state.status.phase, state.status.message, state.held and state.held.id)
@@ -306,5 +314,5 @@ class _TemplateRun:
         quiet = status.phase == "applied" and state.status.phase in ("", "applied") and not (state.held or state.approval)
         if quiet or known == wanted or self.job.dry_run:
             return
-        held = HeldPlan(hold.id, hold.reasons, hold.changes, "", "", "", stamp(self.handler.now())) if hold else None
+        held = self._held(hold) if hold else None
         store.update(lambda now: replace(now, status=status, held=held, approval=now.approval if hold else None), state)
