@@ -17,6 +17,7 @@ from handler.app.decryption_keys import TargetKeys
 from handler.app.external_services import ExternalServices
 from handler.app.instances import instance_run
 from handler.app.instances.registry import Instances
+from handler.app.instances.status import InstanceStatus
 from handler.app.instances.template_run import TemplateRuns
 from handler.app.other_records import ConfiguredRecords
 from handler.app.promotions import promoters_of
@@ -103,7 +104,10 @@ class Handler(TargetRunner):
         if not is_instance(job.target):
             return self._reconcile(job, stop, queue_view)
         ordinary = partial(self._reconcile, stop=stop, queue=queue_view)
-        return self._guarded(job, lambda: instance_run.run(self, self.instances, job, stop, ordinary))
+        result = self._guarded(job, lambda: instance_run.run(self, self.instances, job, stop, ordinary))
+        if self.templates.ask is None and not job.dry_run:  # no process lives that writes it beside the runs
+            InstanceStatus(self.instances, self.secrets.mask).write(job.target)
+        return result
 
     def _reconcile(self, job: Job, stop: threading.Event, queue: QueueView) -> Result:
         return self._run(job, lambda: self.dependencies(job.target), self._renders, stop, queue)

@@ -49,6 +49,12 @@ def clock_engine(session: Session, metrics: str = "prometheus") -> Engine:
     return Engine(made.prepare, build)
 
 
+def objects_engine(session: Session, metrics: str = "prometheus") -> Engine:
+    """Return the same for the instances of templates: their objects, and the clock. `metrics`: see `Parts`."""
+    made = _engine(session, lambda _: "", lambda given: replace(given, targets=session.settings.targets))
+    return Engine(made.prepare, lambda settings: replace(made.build(settings), metrics=metrics))
+
+
 def _engine(
     session: Session, queued: Callable[[Settings], str], known: Callable[[Settings], Settings] = lambda settings: settings
 ) -> Engine:

@@ -119,6 +119,7 @@ class Worker:
         self._instances = parts.instances
         if self._instances:
             self._instances.ask = self._due
+            self._instances.status = events.add("instances", self._instances.instances, parts.mask)
         self._heart: HeartbeatRenewal | None = None
         self._health: HealthWatch | None = None
         if parts.ways:

@@ -17,6 +17,7 @@ from handler.app.instances.vanished import definition_of
 from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import Target
 from handler.config.trigger_settings import ResourceTrigger, WatchedResource
+from handler.engine.instance_status import is_open
 from handler.model.errors import ConfigInvalid, OperatorError
 from handler.model.instance import Instance, instance_name, template_of
 from handler.model.names import Identity
@@ -39,6 +40,7 @@ class Instances:
     """The registry of one process.
 
     `source`: where objects are known from. `leaving`: instances whose object is gone for certain, each with what its record says of it.
+    `open`: those whose status said, when a template looked last, that something goes on.
     `heard`: called with each instance that is known from now on, `left` with the name of each that isn't any more.
     """
 
@@ -47,6 +49,7 @@ class Instances:
     leaving: dict[str, RecordedInstance] = field(default_factory=dict)
     heard: list[Callable[[InstanceTarget], None]] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
+    open: set[str] = field(default_factory=set)
     _known: dict[str, InstanceTarget] = field(default_factory=dict)
     _definitions: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -82,8 +85,10 @@ class Instances:
 
     def look(self, template: Target) -> dict[str, InstanceTarget]:
         """Return all instances of a template, from their objects; what isn't among them is known no more. Raises AnnealError."""
-        found = [self.put(template, live) for live in self.source.objects(template, trigger_of(template).main, "")]
-        now = {each.name: each for each in found if each}
+        seen = [(self.put(template, live), live) for live in self.source.objects(template, trigger_of(template).main, "")]
+        now = {each.name: each for each, _ in seen if each}
+        gone = {name for name in self.open if template_of(name) == template.name}
+        self.open = (self.open - gone) | {each.name for each, live in seen if each and is_open(live)}
         for each in self.of_template(template.name):
             if each.name not in now:
                 self.drop(each.name)

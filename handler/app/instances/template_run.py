@@ -66,12 +66,13 @@ class TemplateLook:
 class TemplateRuns:
     """The runs of one process's templates. `ask`: takes what instances are to do; None: they do it at once, in the template's run.
 
-    `started`: templates whose instances were looked at once.
+    `note`: takes the names of instances whose status may have been left open; `started`: templates whose instances were looked at once.
     """
 
     handler: TargetRunner
     instances: Instances
     ask: Ask | None = None
+    note: Callable[[str], None] = lambda _: None
     ended: dict[str, deque[float]] = field(default_factory=dict)
     """When instances of a template were let go, in monotonic seconds."""
     started: set[str] = field(default_factory=set)
@@ -171,6 +172,8 @@ class _TemplateRun:
             self.runs.ended.setdefault(self.template.name, deque()).append(time.monotonic())
         asked = [*(Job(name, "resource") for name in going), *self._jobs(look)]
         ends = self._handed_out(asked)
+        for name in self.runs.instances.open & look.instances.keys():
+            self.runs.note(name)
         self.runs.started.add(self.template.name)
         result = self._result(Outcome.HELD if hold else Outcome.UNCHANGED, look, [*going], asked, hold)
         phase = "held" if hold else "applied"

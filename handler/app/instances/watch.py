@@ -15,8 +15,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from handler.app.instances.due_jobs import DueJobs
 from handler.app.instances.followed import FollowedObjects
-from handler.app.instances.registry import trigger_of
+from handler.app.instances.registry import Instances, trigger_of
+from handler.app.instances.status import InstanceStatus
 from handler.app.instances.template_run import Ask, TemplateRuns
 from handler.cluster.lister import LiveChange
 from handler.config.instance_target import InstanceTarget
@@ -29,55 +31,18 @@ from handler.model.instance import instance_name, key_of
 from handler.triggers.relabelling import instance_key
 
 _LOG = logging.getLogger("anneal.instances")
-SPACING = 1.0  # seconds between two runs that events ask for, of one instance or template
 SETTLE = 1.0  # seconds in which what vanishes together is gathered
 _TRIES = Backoff(2.0, 60.0)  # until a kind that isn't served is asked for again
 
 
-class DueJobs:
-    """Which targets have a run due when, each once. Safe to share between threads. Times are monotonic seconds."""
-
-    def __init__(self) -> None:
-        self._due: dict[str, float] = {}
-        self._asked: dict[str, float] = {}
-        self._changed = threading.Condition()
-
-    def put(self, name: str, after: float = 0.0) -> None:
-        """Let a target run after so many seconds, and not sooner than a moment after its last one; what is due already stays so."""
-        now = time.monotonic()
-        with self._changed:
-            self._due.setdefault(name, max(now + after, self._asked.get(name, now - SPACING) + SPACING))
-            self._changed.notify_all()
-
-    def forget(self, name: str) -> None:
-        """Let a target have no run."""
-        with self._changed:
-            self._due.pop(name, None)
-            self._asked.pop(name, None)
-
-    def take(self, longest: float) -> list[str]:
-        """Return what is due, waiting so many seconds for it at most."""
-        end = time.monotonic() + longest
-        with self._changed:
-            while not (ready := self._ready()) and (left := end - time.monotonic()) > 0:
-                soonest = min(self._due.values(), default=end) - time.monotonic()
-                self._changed.wait(max(min(left, soonest), 0.001))
-            now = time.monotonic()
-            self._asked = {name: at for name, at in self._asked.items() if now - at < SPACING}
-            for name in ready:
-                del self._due[name]
-                self._asked[name] = now
-            return ready
-
-    def _ready(self) -> list[str]:
-        now = time.monotonic()
-        return [name for name, at in self._due.items() if at <= now]
-
-
 class InstanceWatch:
-    """Follows the objects of all templates of a process, from `start` to `stop`. `ask`: takes the jobs of instances and templates."""
+    """Follows the objects of all templates of a process, from `start` to `stop`.
+
+    `ask`: takes the jobs of instances and templates; `status`: writes how instances do into their objects.
+    """
 
     ask: Ask
+    status: InstanceStatus
 
     def __init__(self, templates: TemplateRuns) -> None:
         self._runs, self._instances, ways = templates, templates.instances, templates.handler
@@ -95,8 +60,14 @@ class InstanceWatch:
 
     def start(self) -> None:
         """Follow from now on."""
-        self._runs.ask = self.ask
+        self._runs.ask, self._runs.note = self.ask, self.status.note
+        self.status.start()
         threading.Thread(target=self._run, name="instances", daemon=True).start()
+
+    @property
+    def instances(self) -> Instances:
+        """The instances of this process."""
+        return self._instances
 
     def tell(self, came: Callable[[Target], None], went: Callable[[str], None]) -> None:
         """Have others know which instances come and go."""
@@ -106,6 +77,7 @@ class InstanceWatch:
     def stop(self) -> None:
         """End it; nothing is waited for."""
         self._stop.set()
+        self.status.stop()
         self._objects.close()
 
     # --- what happens

@@ -86,13 +86,16 @@ def prune() -> None:
 
 @command("run")
 @targets_argument
-@click.option("--trigger", type=click.Choice(["oneoff", "interval"]), default="oneoff", show_default=True, help="Once, or until SIGTERM.")
+@click.option(
+    "--trigger", type=click.Choice(["oneoff", "interval", "resource"]), default="oneoff", show_default=True, help="Once, or until SIGTERM."
+)
 @click.option("--interval", metavar="DURATION", default="1m", show_default=True, help="With --trigger=interval: from run to run, about.")
 def run() -> None:
     """Bring TARGETS, or all that are configured, to what git declares, without a push.
 
     `oneoff` runs each of them once and exits with the worst of their ends. `interval` stays: it begins at once, then compares live with
-    git each time and mends every difference; a failure is a line of its log and ends nothing.
+    git each time and mends every difference; a failure is a line of its log and ends nothing. `resource` stays, too, and follows the
+    objects of the targets' triggers: each is an instance, which runs when its object changes.
     """
 
 
