@@ -4,9 +4,9 @@
     --one-off   --trigger.interval.duration=1m     since 2023: a trigger is there once it is configured, and --one-off overrides it
     --trigger.resource.config=FILE                 objects of a kind, in both
 
-As upstream, no command line runs without a trigger; what upstream has for databases is refused by name. Without a configuration there is one
-instance, whose state lies beside what it applies, namespace `default` for objects that name none, every kind and every namespace; nothing is
-deleted for not being declared any more. A resource trigger has an instance for each object.
+As upstream, no command line runs without a trigger; what upstream has for databases is refused by name. Without a configuration there is
+one instance, whose state lies beside what it applies, namespace `default` for objects that name none, every kind and every namespace;
+nothing is deleted for not being declared any more. A resource trigger has an instance for each object.
 """
 
 from __future__ import annotations

@@ -135,11 +135,11 @@ class InstanceWatch:
         while not self._stop.is_set():
             if missing and time.monotonic() >= again:
                 tries += 1
-                missing, again = self._follow(missing), time.monotonic() + _TRIES.after(tries)
+                missing, again = self._follow(missing, first=tries == 1), time.monotonic() + _TRIES.after(tries)
             for name in self._due.take(1.0):
                 self.ask(Job(name, RESOURCE, asked=time.monotonic()))
 
-    def _follow(self, missing: dict[str, Target]) -> dict[str, Target]:
+    def _follow(self, missing: dict[str, Target], *, first: bool) -> dict[str, Target]:
         """Follow the main resources, and what is listed by a template's own rights; return the templates that can't be yet."""
         left: dict[str, Target] = {}
         for name, template in missing.items():
@@ -153,7 +153,8 @@ class InstanceWatch:
                 fields = {"target": name, "why": self._mask(str(error)), "code": error.code}
                 _LOG.warning("a trigger's objects can't be followed yet", extra={"fields": fields})
             else:
-                self._due.put(name)
+                if not first:  # what there is at the start is the tick's
+                    self._due.put(name)
         return left
 
 

@@ -145,9 +145,7 @@ def promote() -> None:
 @click.option("--trigger", metavar="NAME", help="oneoff | interval | resource.")
 @click.option("--one-off", is_flag=True, help="Roll out once, whatever other triggers are configured.")
 @click.option("--trigger.interval.duration", "interval", metavar="DURATION", help="From run to run [1m0s with --trigger=interval].")
-@click.option(
-    "--trigger.resource.config", "objects_file", type=PATH, help="File of a resource trigger: each object is rolled out by itself."
-)
+@click.option("--trigger.resource.config", "objects_file", type=PATH, help="A resource trigger: each object is rolled out by itself.")
 @click.option(
     "--trigger.resource.write-status/--trigger.resource.no-write-status",
     "write_status",
