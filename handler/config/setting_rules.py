@@ -340,7 +340,12 @@ RULES = (
     SettingRule(RoleBinding, ("groups", "users"), binds),
 )
 
-UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name", PageToken: "name", PrometheusSettings: "url", ChartSource: "url"} | {
-    WatchedResource: "name"
+UNIQUE: dict[type, str] = {
+    Target: "name",
+    ReplayToken: "name",
+    PageToken: "name",
+    PrometheusSettings: "url",
+    ChartSource: "url",
+    WatchedResource: "name",
 }
 """Lists of these hold no two items with the same value of that key."""
