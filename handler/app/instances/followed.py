@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Protocol
 
-from handler.app.instances.objects import LONGEST, Kinds, served
+from handler.app.instances.objects import LONGEST, Kinds, served, unserved
 from handler.cluster.lister import Followed, Lister, LiveChange
 from handler.cluster.live import Object
 from handler.config.settings import Target
@@ -42,7 +42,7 @@ class FollowedObjects:
         if followed.complete:
             return followed.items()
         if followed.error is not None:
-            raise followed.error
+            raise unserved(self._ways, target, watched, followed.error)
         seen = f"its objects aren't known whole after {LONGEST:.0f} s; nothing is pruned"
         raise ClusterUnavailable.of(f"{watched.kind}.{watched.api_version}", seen)
 

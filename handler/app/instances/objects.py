@@ -12,7 +12,7 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.live import Listing, Object, pages
 from handler.config.settings import Target
 from handler.config.trigger_settings import WatchedResource
-from handler.model.errors import ApiRefused, OperatorError
+from handler.model.errors import AnnealError, ApiRefused, OperatorError
 from handler.model.names import Resource
 
 LONGEST = 30.0
@@ -48,10 +48,23 @@ def served(ways: Kinds, target: Target, watched: WatchedResource) -> Resource:
         discovery.refresh()
         found = discovery.find(watched.api_version, watched.kind)
     if found is None:
-        seen = f"the cluster doesn't serve {watched.kind} of {watched.api_version}, so its objects aren't known; nothing is pruned"
-        fix = f"install its CustomResourceDefinition, or correct resource {watched.name} of the trigger"
-        raise KindNotServed.of(f"{watched.kind}.{watched.api_version}", seen, fix=fix)
+        raise not_served(watched)
     return found
+
+
+def unserved(ways: Kinds, target: Target, watched: WatchedResource, error: AnnealError) -> AnnealError:
+    """Return the error of a LIST; one that says that the server knows no such kind says what to do."""
+    if not isinstance(error, ApiRefused) or error.status != 404:
+        return error
+    ways.discovery(target).refresh()
+    return not_served(watched)
+
+
+def not_served(watched: WatchedResource) -> KindNotServed:
+    """Return the error of a watched kind that the cluster doesn't serve."""
+    seen = f"the cluster doesn't serve {watched.kind} of {watched.api_version}, so its objects aren't known; nothing is pruned"
+    fix = f"install its CustomResourceDefinition, or correct resource {watched.name} of the trigger"
+    return KindNotServed.of(f"{watched.kind}.{watched.api_version}", seen, fix=fix)
 
 
 class ListedObjects:
@@ -67,7 +80,4 @@ class ListedObjects:
         try:
             return [item for page in pages(self._ways.api(target), listing) for item in page]
         except ApiRefused as refused:
-            if refused.status != 404:
-                raise
-            self._ways.discovery(target).refresh()
-            raise KindNotServed.of(f"{watched.kind}.{watched.api_version}", "isn't served any more; nothing is pruned") from None
+            raise unserved(self._ways, target, watched, refused) from None
