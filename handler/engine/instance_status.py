@@ -83,11 +83,13 @@ def differs(live: Live, wanted: Live) -> bool:
 
 
 def is_open(live: Live) -> bool:
-    """Whether an object's status says that something goes on, or nothing yet: its writer may have ended meanwhile."""
+    """Whether an object's status says that something goes on, or is of an older generation, or nothing yet: its writer may have ended."""
     status = live.get("status")
     known = status.get("conditions") if isinstance(status, dict) else None
     ready = next((each for each in known or () if isinstance(each, dict) and each.get("type") == READY), None)
-    return ready is None or ready.get("status") == "Unknown"
+    if ready is None or ready.get("status") == "Unknown":
+        return True
+    return 0 < _count(ready.get("observedGeneration")) < _count(live["metadata"].get("generation"))
 
 
 def conditions(state: State, suspended: str = "") -> list[Condition]:
