@@ -1,10 +1,7 @@
-"""Live objects that are known all the time: one LIST and one WATCH per kind, namespace and selector, shared by all that follow it.
+"""Keeps the live objects of kinds in memory: one LIST and one WATCH per kind, namespace and selector, shared by all that follow it.
 
-    a scope's thread    LIST, then WATCH; resumed after a cut, LISTed again after 410 (`watch`)
-    one thread          takes what they saw, keeps it, and lets followers hear of it, in its order
-    an error            ends a scope's thread: what is known stays, isn't whole any more, and is tried again, ever more rarely
-
-Law: what isn't known whole says so. A kind that isn't served, or may not be read, has no absent objects.
+Law: only a WATCH's event, a complete LIST or the answer to a write changes what is known; an older version never replaces a newer one. A
+scope that can't be read keeps what it knows, says so (`Followed.error`), and is tried again with back-off.
 """
 
 from __future__ import annotations
@@ -13,268 +10,321 @@ import logging
 import queue
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from handler.cluster.api import Api
-from handler.cluster.live import Object
-from handler.cluster.watch import Lines, Scope, started
+from handler.cluster.live import Object, matches, named
+from handler.cluster.watch import Lines, Scope, Seen, follow_scope
 from handler.model.backoff import Backoff
-from handler.model.errors import AnnealError
-from handler.model.names import Identity, Resource
+from handler.model.errors import AnnealError, ApiRefused, ClusterUnavailable, Problem
+from handler.model.names import Identity, Resource, identity_of
 
-_LOG = logging.getLogger("anneal.lister")
-_AHEAD = 256  # states queued, at most
-_LONGEST = 1.0  # seconds until what is due is looked at
-_PAUSES = Backoff(1.0, 60.0)
-
-
-def lean(live: Object) -> Object:
-    """Return an object without what only an apply needs of it (`managedFields`), which is most of it."""
-    return {**live, "metadata": {key: value for key, value in live["metadata"].items() if key != "managedFields"}}
+_AGAIN = Backoff(0.3, 15.0)
+_STEADY = 60.0  # seconds after which a scope that fails counts as one that worked
+_END = 5.0  # seconds for the threads to end
+_LOG = logging.getLogger("anneal.cluster")
 
 
 @dataclass(frozen=True, slots=True)
 class LiveChange:
-    """What happened to one object. `before`: None: it is new; `after`: None: it isn't there any more."""
+    """What became of one object; `before` None: added, `after` None: deleted, or without the scope's labels now.
+
+    `observed`: a WATCH's event or the answer to a write; else a LIST found it: an absence may then have any cause. Both are shared values:
+    the hearer doesn't change them.
+    """
 
     identity: Identity
     before: Object | None
     after: Object | None
+    observed: bool
 
 
 Hear = Callable[[LiveChange], None]
-"""Takes a change, on the lister's thread: it must not wait."""
+Keep = Callable[[Object], Object]
+"""What of an object stays in memory: a new value, or the same; it has the object's name, uid and resourceVersion."""
+_Call = tuple["Followed", LiveChange]
 
 
-@dataclass(slots=True)
-class _Shared:
-    """What is known of one scope. `gone`: uids of objects that a follower has deleted, until the server says so."""
+def lean(item: Object) -> Object:
+    """Return an object without managedFields, which are often its largest part."""
+    return {**item, "metadata": {key: value for key, value in item["metadata"].items() if key != "managedFields"}}
 
-    scope: Scope
-    objects: dict[Identity, Object] = field(default_factory=dict)
-    followers: list[Followed] = field(default_factory=list)
-    gone: dict[Identity, str] = field(default_factory=dict)
-    whole: threading.Event = field(default_factory=threading.Event)
-    error: AnnealError | None = None
-    failures: int = 0
-    due: float = 0.0
-    runs: bool = False
+
+class _SharedScope(Scope):
+    """A scope, what is known of it, and those that follow it. All of that changes under `guard`, which no call to others holds."""
+
+    def __init__(self, resource: Resource, namespace: str, selector: str, keep: Keep, calls: queue.SimpleQueue[_Call | None]) -> None:
+        super().__init__(resource, namespace, partial=False, selector=selector)
+        self.guard = threading.Lock()
+        self.objects: dict[Identity, Object] = {}
+        self.followers: list[Followed] = []
+        self.first = threading.Event()
+        self.error: AnnealError | None = None
+        self.failed = 0.0
+        self._keep, self._calls = keep, calls
+        self._own: set[Identity] = set()
+        """Objects that only the answer to a write has shown so far."""
+        self._dropped: set[str] = set()
+        """The uids of deleted objects whose deletion the WATCH hasn't reported yet."""
+        self._listed_late: set[str] = set()
+        """Those of them that the present LIST still holds."""
+        self._went_back = False
+
+    def join(self, follower: Followed) -> None:
+        with self.guard:
+            for identity, item in self.objects.items():
+                self._call(follower, LiveChange(identity, None, item, observed=False))
+            self.followers.append(follower)
+
+    def run(self, api: Api) -> None:
+        """Follow until the scope is closed; what fails is tried again."""
+        failures = 0
+        while not self.closed.is_set():
+            began = time.monotonic()
+            try:
+                follow_scope(api, self, queue.Queue())
+            except AnnealError as error:
+                failed = error
+            except Exception as error:  # noqa: BLE001 - a follower would wait for ever
+                _LOG.exception("a kind can't be followed", extra={"fields": {"kind": str(self.resource.group_kind)}})
+                failed = ClusterUnavailable.of(self.subject, f"can't be followed: {type(error).__name__}")
+            else:
+                return
+            failures = 1 if time.monotonic() - began > _STEADY else failures + 1
+            with self.guard:
+                self.error, self.failed = failed, self.failed or time.monotonic()
+            self.closed.wait(_AGAIN.after(failures))
+
+    # --- what the LIST and the WATCH say
+    def expected(self) -> set[Identity]:
+        with self.guard:
+            self._listed_late = set()
+            return set(self.objects)
+
+    def enqueue(self, _lines: Lines, line: Seen | BaseException | None) -> None:
+        if isinstance(line, tuple) and line[1] is not None:
+            with self.guard:
+                self._put(line[0], line[1], observed=False)
+
+    def listed(self, _lines: Lines, absent: Iterable[Identity], version: str) -> None:
+        if not version:
+            fix = f"kubectl api-resources --api-group={self.resource.group}" if self.resource.group else "kubectl api-resources"
+            problem = Problem(self.subject, f"{self.resource.api_version} isn't served", fix=f"see what is: {fix}")
+            raise ApiRefused(problem, status=404, reason="NotFound")
+        with self.guard:
+            if _is_newer(self.version, version) and not self._went_back:
+                self._went_back = True  # restored from a backup: what the next LIST says counts, however old
+                raise ClusterUnavailable.of(self.subject, "its resourceVersion went back: everything is read again")
+            for identity in {*absent, *self._own}:
+                if identity in self.objects and self._prevails(version, self.objects[identity]):
+                    self._remove(identity, observed=False)
+            self._went_back = False
+            self._dropped &= self._listed_late
+            self.error, self.failed = None, 0.0
+            self.first.set()
+
+    def changed(self, _lines: Lines, change: str, identity: Identity, item: Object) -> None:
+        with self.guard:
+            if change != "DELETED":
+                self._put(identity, item, observed=True)
+                return
+            self._dropped.discard(_uid_of(item))
+            known = self.objects.get(identity)
+            if known is not None and self._prevails(_version_of(item), known):
+                self._remove(identity, observed=True)
+
+    # --- what the answer to a write says
+    def saw(self, item: Object) -> None:
+        identity = identity_of(named(dict(item), self.resource))
+        with self.guard:
+            if self.closed.is_set() or not self._holds(identity, item) or not _is_newer(_version_of(item), self.version):
+                return  # the WATCH has reported this state, and what came of it
+            self._put(identity, item, observed=True, own=True)
+
+    def _holds(self, identity: Identity, item: Object) -> bool:
+        here = not self.namespace or not self.resource.namespaced or identity.namespace == self.namespace
+        return here and item.get("kind", self.resource.kind) == self.resource.kind and matches(item, self.selector)
+
+    def dropped(self, identity: Identity, uid: str) -> None:
+        with self.guard:
+            known = self.objects.get(identity)
+            if known is not None and _uid_of(known) == uid:
+                self._remove(identity, observed=True)
+                self._dropped.add(uid)
+
+    # --- under `guard`
+    def _put(self, identity: Identity, item: Object, *, observed: bool, own: bool = False) -> None:
+        known = self.objects.get(identity)
+        (self._own.add if own else self._own.discard)(identity)
+        if _uid_of(item) in self._dropped:
+            self._listed_late.add(_uid_of(item))
+            return
+        if known is not None and not self._prevails(_version_of(item), known, strictly=True):
+            return
+        if known is not None and _uid_of(known) != _uid_of(item):
+            self._tell(LiveChange(identity, known, None, observed))
+            known = None
+        self.objects[identity] = kept = self._keep(item)
+        self._tell(LiveChange(identity, known, kept, observed))
+
+    def _prevails(self, version: str, known: Object, *, strictly: bool = False) -> bool:
+        """Return whether a version counts against the known state of an object; `strictly`: it is none that is known already."""
+        if self._went_back:
+            return True
+        return not _is_newer(_version_of(known), version) and not (strictly and _version_of(known) == version)
+
+    def _remove(self, identity: Identity, *, observed: bool) -> None:
+        self._own.discard(identity)
+        self._tell(LiveChange(identity, self.objects.pop(identity), None, observed))
+
+    def _tell(self, change: LiveChange) -> None:
+        for follower in self.followers:
+            self._call(follower, change)
+
+    def _call(self, follower: Followed, change: LiveChange) -> None:
+        if follower.hear is not None:
+            self._calls.put((follower, change))
 
 
 class Followed:
-    """What one follower knows of a scope, as last heard of; `close` ends that. Safe to share between threads."""
+    """One follower's handle on a shared scope. What it returns is shared: the caller doesn't change it."""
 
-    def __init__(self, lister: Lister, shared: _Shared, hear: Hear | None) -> None:
-        self._lister, self._shared, self._hear = lister, shared, hear
+    def __init__(self, scope: _SharedScope, hear: Hear | None, leave: Callable[[Followed], None]) -> None:
+        self.scope = scope
+        self.hear = hear
+        self.closed = False
+        self._leave = leave
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all is known, an error is, or time is up; return whether all is known."""
-        end = time.monotonic() + seconds
-        while not self._shared.whole.wait(min(max(end - time.monotonic(), 0.0), 0.05)):
-            if self._shared.error is not None or time.monotonic() >= end:
-                return self._shared.whole.is_set()
-        return True
+        """Wait until a LIST was complete once; False: not in this time."""
+        return self.scope.first.wait(seconds)
 
     @property
     def complete(self) -> bool:
-        """Whether all objects are known: a LIST was whole, and nothing is wrong since."""
-        return self._shared.whole.is_set()
+        """Whether a LIST was complete, and nothing is wrong since."""
+        return self.scope.first.is_set() and self.scope.error is None
 
     @property
     def error(self) -> AnnealError | None:
-        """What is wrong now; None: nothing, or nothing is known yet."""
-        return self._shared.error
+        """What is wrong now, until the next complete LIST. An outage counts as one when the Api's deadline is over."""
+        return self.scope.error
+
+    @property
+    def failed(self) -> float:
+        """Since when it is wrong, in monotonic seconds; 0: nothing is."""
+        return self.scope.failed
 
     def items(self) -> list[Object]:
-        """Return the objects as last heard of, also where they aren't all. They are shared: nothing in them may be changed."""
-        with self._lister.lock:
-            return list(self._shared.objects.values())
+        """Return the objects as known last, also while the scope isn't complete."""
+        with self.scope.guard:
+            return list(self.scope.objects.values())
 
-    def get(self, identity: Identity) -> Object | None:
-        """Return one object as last heard of."""
-        return self._shared.objects.get(identity)
+    def get(self, namespace: str, name: str) -> Object | None:
+        """Return one object as known last; None: it isn't known."""
+        resource = self.scope.resource
+        with self.scope.guard:
+            return self.scope.objects.get(Identity(resource.group, resource.kind, namespace, name))
 
-    def saw(self, live: Object, identity: Identity) -> None:
-        """Note what a write of one's own was answered with; an older version replaces no newer one."""
-        self._lister.saw(self._shared, identity, live)
+    def saw(self, obj: Object) -> None:
+        """Take the answer to a write; the scope keeps it unless the WATCH has reported it, or it doesn't belong here."""
+        self.scope.saw(obj)
 
     def dropped(self, identity: Identity, uid: str) -> None:
-        """Note that one has deleted an object."""
-        self._lister.dropped(self._shared, identity, uid)
-
-    def hear(self, change: LiveChange) -> None:
-        """Pass on a change; a mistake of the follower's ends nothing."""
-        try:
-            if self._hear is not None:
-                self._hear(change)
-        except Exception:  # noqa: BLE001 - other followers and later changes are still heard
-            _LOG.exception("a change wasn't taken", extra={"fields": {"object": str(change.identity)}})
+        """Take that an object is gone after a deletion of one's own; one that waits for finalizers is `saw`."""
+        self.scope.dropped(identity, uid)
 
     def close(self) -> None:
-        """Hear of nothing any more; the last one of a scope ends its WATCH."""
-        self._lister.leave(self._shared, self)
+        """Hear no more; the last follower's close ends the WATCH and frees its memory."""
+        self._leave(self)
 
 
 class Lister:
-    """The scopes of one API server, seen with one identity. Safe to share between threads. `keep`: what of an object is kept."""
+    """One LIST and one WATCH per kind, namespace and selector, shared by all that follow it. Safe to share between threads.
 
-    def __init__(self, api: Api, keep: Callable[[Object], Object] = lean) -> None:
+    `keep`: what of an object stays in memory.
+    """
+
+    def __init__(self, api: Api, keep: Keep = lean) -> None:
         self._api, self._keep = api, keep
-        self._lines: Lines = queue.Queue(maxsize=_AHEAD)
-        self._shared: dict[tuple[Resource, str, str], _Shared] = {}
-        self._scopes: dict[int, _Shared] = {}
-        self._joining: deque[tuple[_Shared, Followed]] = deque()
-        self.lock = threading.Lock()
-        self._closed = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._scopes: dict[tuple[str, str, str], tuple[_SharedScope, threading.Thread]] = {}
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._hearing: threading.Thread | None = None
+        self._closed = False
 
     def follow(self, resource: Resource, namespace: str = "", selector: str = "", hear: Hear | None = None) -> Followed:
-        """Follow a kind; returns at once. `hear` gets what is known already as additions, then each change."""
-        key = (resource, namespace, selector)
-        with self.lock:
-            shared = self._shared.get(key)
-            if shared is None:
-                shared = self._shared[key] = _Shared(Scope(resource, namespace, partial=False, selector=selector, strict=True))
-                self._scopes[id(shared.scope)] = shared
-            followed = Followed(self, shared, hear)
-            shared.followers.append(followed)
-            self._joining.append((shared, followed))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="lister", daemon=True)
-                self._thread.start()
-        self._wake()
-        return followed
+        """Follow a kind in a namespace (empty: all) with these labels (`live.matches`; empty: all). Raises RuntimeError: it is closed.
+
+        `hear` is called for each change in the scope's order, from one thread of the lister, without a lock; first the known objects as
+        additions. What it raises is logged.
+        """
+        key = (resource.path(namespace), resource.kind, selector)
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the lister is closed")
+            scope, _ = self._scopes.get(key) or self._begun(key, resource, namespace, selector)
+            if hear is not None and self._hearing is None:
+                self._hearing = threading.Thread(target=_hear_all, args=(self._calls,), name="lister-hear", daemon=True)
+                self._hearing.start()
+            follower = Followed(scope, hear, self._left)
+            scope.join(follower)
+        return follower
+
+    def _begun(self, key: tuple[str, str, str], resource: Resource, namespace: str, selector: str) -> tuple[_SharedScope, threading.Thread]:
+        scope = _SharedScope(resource, namespace, selector, self._keep, self._calls)
+        thread = threading.Thread(target=scope.run, args=(self._api,), name=f"lister-{resource.plural}", daemon=True)
+        thread.start()
+        self._scopes[key] = scope, thread
+        return self._scopes[key]
+
+    def _left(self, follower: Followed) -> None:
+        with self._lock:
+            if follower.closed:
+                return
+            follower.closed = True
+            scope = follower.scope
+            with scope.guard:
+                scope.followers.remove(follower)
+                if scope.followers:
+                    return
+            for key in [key for key, (held, _) in self._scopes.items() if held is scope]:
+                del self._scopes[key]
+        scope.close()
 
     def close(self) -> None:
-        """End all threads."""
-        self._closed.set()
-        with self.lock:
-            shared, self._shared, self._scopes = list(self._shared.values()), {}, {}
-        for each in shared:
-            each.scope.close()
-        self._wake()
+        """End all threads; what is known stays readable."""
+        with self._lock:
+            self._closed = True
+            ended, self._scopes = list(self._scopes.values()), {}
+        for scope, _ in ended:
+            scope.close()
+        self._calls.put(None)
+        for thread in [*(thread for _, thread in ended), self._hearing]:
+            if thread is not None and thread is not threading.current_thread():
+                thread.join(_END)
 
-    # --- for `Followed`
-    def leave(self, shared: _Shared, followed: Followed) -> None:
-        """End one follower."""
-        with self.lock:
-            if followed in shared.followers:
-                shared.followers.remove(followed)
-            if shared.followers:
-                return
-            self._scopes.pop(id(shared.scope), None)
-            self._shared = {key: each for key, each in self._shared.items() if each is not shared}
-        shared.scope.close()
 
-    def saw(self, shared: _Shared, identity: Identity, live: Object) -> None:
-        """Keep a newer state that a write was answered with."""
-        with self.lock:
-            known = shared.objects.get(identity)
-            if known is None or _version(live) > _version(known) or known["metadata"].get("uid") != live["metadata"].get("uid"):
-                shared.objects[identity] = self._keep(live)
-                shared.gone.pop(identity, None)
-                shared.scope.present.add(identity)
-
-    def dropped(self, shared: _Shared, identity: Identity, uid: str) -> None:
-        """Keep an object no longer, whatever a WATCH still says of that uid."""
-        with self.lock:
-            known = shared.objects.get(identity)
-            if known is not None and known["metadata"].get("uid") == uid:
-                del shared.objects[identity]
-                shared.gone[identity] = uid
-
-    # --- the thread
-    def _wake(self) -> None:
+def _hear_all(calls: queue.SimpleQueue[_Call | None]) -> None:
+    while call := calls.get():
+        follower, change = call
+        if follower.closed or follower.hear is None:
+            continue
         try:
-            self._lines.put_nowait((None, None))
-        except queue.Full:
-            return  # it is awake
-
-    def _run(self) -> None:
-        while not self._closed.is_set():
-            try:
-                self._turn()
-            except Exception:  # noqa: BLE001 - a mistake of ours may not end what others rely on
-                _LOG.exception("a turn of the lister failed")
-
-    def _turn(self) -> None:
-        while self._joining:
-            self._join(*self._joining.popleft())
-        now = time.monotonic()
-        with self.lock:
-            due = [each for each in self._scopes.values() if not each.runs and each.due <= now]
-        for each in due:
-            each.runs = True
-            started(self._api, each.scope, self._lines)
-        try:
-            scope, line = self._lines.get(timeout=_LONGEST)
-        except queue.Empty:
-            return
-        shared = self._scopes.get(id(scope)) if scope is not None else None
-        if shared is not None:
-            self._take(shared, line)
-
-    def _join(self, shared: _Shared, followed: Followed) -> None:
-        with self.lock:
-            known = list(shared.objects.items())
-        for identity, live in known:
-            followed.hear(LiveChange(identity, None, live))
-
-    def _take(self, shared: _Shared, line: Any) -> None:
-        if line is None:
-            shared.error, shared.failures = None, 0
-            with self.lock:
-                shared.gone.clear()
-            shared.whole.set()
-        elif isinstance(line, BaseException):
-            self._failed(shared, line)
-        else:
-            self._saw(shared, *line)
-
-    def _failed(self, shared: _Shared, error: BaseException) -> None:
-        shared.failures += 1
-        shared.due, shared.runs = time.monotonic() + _PAUSES.after(shared.failures), False
-        shared.whole.clear()
-        if not isinstance(error, AnnealError):
-            _LOG.error("a kind isn't followed for a while", exc_info=error)
-            return
-        shared.error = error
-
-    def _saw(self, shared: _Shared, identity: Identity, live: Object | None) -> None:
-        with self.lock:
-            before, now = shared.objects.get(identity), None if live is None else self._keep(live)
-            if now is None:
-                shared.gone.pop(identity, None)
-            elif shared.gone.get(identity) == now["metadata"].get("uid") or (before and _is_old(before, now)):
-                return
-            if now is None:
-                shared.objects.pop(identity, None)
-            else:
-                shared.objects[identity] = now
-            followers = [each for each in shared.followers if (shared, each) not in self._joining]
-        for change in _changes(identity, before, now):
-            for each in followers:
-                each.hear(change)
+            follower.hear(change)
+        except Exception:  # noqa: BLE001 - others still hear
+            _LOG.exception("a change wasn't handled", extra={"fields": {"object": str(change.identity)}})
+        del call, follower, change  # while the queue is empty nothing of it stays in memory
 
 
-def _changes(identity: Identity, before: Object | None, now: Object | None) -> list[LiveChange]:
-    """Return what happened; an object that was made anew is gone, then new."""
-    if before is None and now is None:
-        return []
-    if before is not None and now is not None and before["metadata"].get("uid") != now["metadata"].get("uid"):
-        return [LiveChange(identity, before, None), LiveChange(identity, None, now)]
-    return [LiveChange(identity, before, now)]
+def _uid_of(item: Object) -> str:
+    return str(item["metadata"].get("uid") or "")
 
 
-def _is_old(before: Object, now: Object) -> bool:
-    """Whether a state is the same as a known one, or older: of the same object."""
-    return before["metadata"].get("uid") == now["metadata"].get("uid") and _version(now) <= _version(before)
+def _version_of(item: Object) -> str:
+    return str(item["metadata"].get("resourceVersion") or "")
 
 
-def _version(live: Object) -> int:
-    """Return an object's resourceVersion as the number that it is (KEP-5504); one that is none counts as newer than all."""
-    text = str(live["metadata"].get("resourceVersion") or "")
-    return int(text) if text.isascii() and text.isdigit() else 1 << 128
+def _is_newer(version: str, other: str) -> bool:
+    """Return whether a resourceVersion is newer than another; of versions that aren't numbers none is."""
+    return version.isdecimal() and (not other or (other.isdecimal() and int(version) > int(other)))

@@ -43,7 +43,7 @@ class Scope:
     """One kind in one namespace (empty: all), the objects followed in it, and their WATCH.
 
     `wanted`: None: all with the labels of `selector`, of which `present` exist. `pause`: seconds between LISTs without a WATCH.
-    `strict`: a kind that isn't served ends the thread by ApiRefused (404); else it has no objects.
+    `version`: the newest resourceVersion up to which all is known.
     """
 
     resource: Resource
@@ -58,7 +58,7 @@ class Scope:
     lock: threading.Lock = field(default_factory=threading.Lock)
     present: set[Identity] = field(default_factory=set)
     pause: float = _LOOK_AGAIN
-    strict: bool = False
+    version: str = ""
 
     @property
     def known(self) -> bool:
@@ -78,6 +78,21 @@ class Scope:
     def subject(self) -> str:
         """The subject of messages about its LIST."""
         return Listing(self.resource, self.namespace).request().subject
+
+    def expected(self) -> set[Identity]:
+        """Return the objects that are absent if the next LIST lacks them."""
+        return set(self.present if self.wanted is None else self.wanted)
+
+    def listed(self, lines: Lines, absent: Iterable[Identity], version: str) -> None:  # noqa: ARG002 - for a scope that keeps objects
+        """Take the end of a whole LIST: what it lacks, and its resourceVersion; empty: the kind isn't served."""
+        for identity in absent:
+            self.enqueue(lines, (identity, None))
+        if self.wanted is None:
+            self.enqueue(lines, None)
+
+    def changed(self, lines: Lines, change: str, identity: Identity, item: Object) -> None:
+        """Take an event of the WATCH; `change`: ADDED, MODIFIED or DELETED."""
+        self.enqueue(lines, (identity, None if change == "DELETED" else item))
 
     def enqueue(self, lines: Lines, line: Seen | BaseException | None) -> None:
         """Queue a line for the judge, waiting for room until the scope is closed."""
@@ -188,31 +203,36 @@ def _look(api: Api, scope: Scope, lines: Lines) -> None:
 
 def _run(api: Api, scope: Scope, lines: Lines) -> None:
     try:
-        while not scope.closed.is_set():
-            version = _list(api, scope, lines)
-            while version and not scope.closed.is_set():
-                began = time.monotonic()
-                version = _watch(api, scope, version, lines)
-                if time.monotonic() - began < 1.0:
-                    scope.closed.wait(_PAUSE)  # whatever ends each WATCH at once mustn't make us hammer the server
+        follow_scope(api, scope, lines)
     except BaseException as error:  # noqa: BLE001 - it is raised again on the caller's thread
         scope.enqueue(lines, error)
 
 
+def follow_scope(api: Api, scope: Scope, lines: Lines) -> None:
+    """LIST and WATCH a scope until it is closed, on this thread. Raises AnnealError: it can't be read."""
+    while not scope.closed.is_set():
+        version = _list(api, scope, lines)
+        while version and not scope.closed.is_set():
+            began = time.monotonic()
+            version = _watch(api, scope, version, lines)
+            if time.monotonic() - began < 1.0:
+                scope.closed.wait(_PAUSE)  # whatever ends each WATCH at once mustn't make us hammer the server
+
+
 def _listed(api: Api, scope: Scope, lines: Lines) -> tuple[str] | None:
     """Queue every followed object's state; return the resourceVersion to watch from; None: LIST again."""
-    absent, version, following = set(scope.present if scope.wanted is None else scope.wanted), "", ""
+    absent, version, following = scope.expected(), "", ""
     while True:
         try:
             query = scope.query() | {"limit": str(LIMIT)} | ({"continue": following} if following else {})
             accept = PARTIAL_LIST if scope.partial else JSON
-            path, subject = scope.resource.path(scope.namespace), scope.subject
-            ask = ApiRequest("GET", path, query, accept=accept, subject=subject)
-            answer = api.expect(ask) if scope.strict else api.get(path, query, accept=accept, subject=subject)
+            answer = api.get(scope.resource.path(scope.namespace), query, accept=accept, subject=scope.subject)
         except ApiRefused as error:
             if error.status != 410 or not following:
                 raise
             return None  # its continue token expired
+        if answer is None and following:
+            return None  # the kind went between two pages: what the others hold isn't absent
         for item in items_of(answer, scope.resource, scope.subject, partial=scope.partial) if answer else ():
             identity = identity_of(named(item, scope.resource))
             if identity in absent or scope.wanted is None:
@@ -222,10 +242,8 @@ def _listed(api: Api, scope: Scope, lines: Lines) -> tuple[str] | None:
         version, following = version or str(metadata.get("resourceVersion") or ""), str(metadata.get("continue") or "")
         if not following:
             break
-    for identity in sorted(absent):
-        scope.enqueue(lines, (identity, None))
-    if scope.wanted is None:
-        scope.enqueue(lines, None)
+    scope.listed(lines, sorted(absent), version)
+    scope.version = version
     return (version,)
 
 
@@ -248,7 +266,7 @@ def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
         "allowWatchBookmarks": "true",
         "timeoutSeconds": str(_WATCH_SECONDS),
     }
-    path = scope.resource.path(scope.namespace)
+    path, generation = scope.resource.path(scope.namespace), api.connection.generation
     try:
         response = api.stream(ApiRequest("GET", path, query, accept=PARTIAL if scope.partial else JSON))
     except ApiRefused as error:
@@ -259,7 +277,7 @@ def _watch(api: Api, scope: Scope, version: str, lines: Lines) -> str:
     try:
         for event in _events(response):
             if event.get("type") == "ERROR":
-                return _after_error(event)
+                return _after_error(event, version, lambda: api.connection.refresh(generation))
             version = _pass_on(scope, event, lines) or version
     except _TooLong:
         return ""
@@ -288,11 +306,14 @@ def _events(response: urllib3.BaseHTTPResponse) -> Iterator[dict[str, Any]]:
             raise _TooLong
 
 
-def _after_error(event: dict[str, Any]) -> str:
-    """Return empty after 410 or a time-out: LIST again. Raises ClusterUnavailable."""
+def _after_error(event: dict[str, Any], version: str, refresh: Callable[[], None]) -> str:
+    """Return where to go on after an ERROR; empty, after 410 or a time-out: LIST again. Raises ClusterUnavailable, as `refresh` does."""
     status = event.get("object") or {}
     if status.get("code") in (410, 500, 504):
         return ""
+    if status.get("code") == 401:  # the token ended meanwhile
+        refresh()
+        return version
     raise ClusterUnavailable.of("watch", f"ended with {status.get('code')} {status.get('reason')}")
 
 
@@ -301,5 +322,7 @@ def _pass_on(scope: Scope, event: dict[str, Any], lines: Lines) -> str:
     if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
         identity = identity_of(named(item, scope.resource))
         if scope.follows(identity):
-            scope.enqueue(lines, (identity, None if event["type"] == "DELETED" else item))
-    return str(item["metadata"].get("resourceVersion") or "")
+            scope.changed(lines, event["type"], identity, item)
+    version = str(item["metadata"].get("resourceVersion") or "")
+    scope.version = version or scope.version
+    return version

@@ -6,6 +6,7 @@ Law: what isn't known whole is an error; until the first LIST is whole, a questi
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable
 from typing import Protocol
 
@@ -16,6 +17,9 @@ from handler.config.settings import Target
 from handler.config.trigger_settings import WatchedResource
 from handler.model.errors import ClusterUnavailable
 from handler.model.instance import template_of
+
+
+_LOOK = 0.05  # seconds between two looks whether the first LIST has failed
 
 
 class Hear(Protocol):
@@ -38,7 +42,9 @@ class FollowedObjects:
     def objects(self, target: Target, watched: WatchedResource, namespace: str) -> list[Object]:
         """Return all objects of a kind, once it was LISTed whole. Raises KindNotServed, ClusterUnavailable, what ended the WATCH."""
         followed = self.follow(target, watched, namespace)
-        followed.wait(LONGEST)
+        end = time.monotonic() + LONGEST
+        while not followed.wait(_LOOK) and followed.error is None and time.monotonic() < end:
+            pass
         if followed.complete:
             return followed.items()
         if followed.error is not None:

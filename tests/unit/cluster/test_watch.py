@@ -38,7 +38,7 @@ def watched(pieces: Iterator[bytes]) -> tuple[str, int, list[Any]]:
     """Watch from version 7; return where to go on, how often was read, and what was reported."""
     response, lines = Response(pieces), watch.Lines()
     scope = watch.Scope(Resource("", "v1", "ConfigMap", "configmaps", namespaced=True), "shop", False, "", frozenset({WEB}), {WEB})
-    api: Any = SimpleNamespace(stream=lambda _request: response)
+    api: Any = SimpleNamespace(stream=lambda _request: response, connection=SimpleNamespace(generation=0, refresh=lambda _: None))
     version = watch._watch(api, scope, "7", lines)
     told = []
     while True:
@@ -89,7 +89,8 @@ def test_stop_is_called_by_its_interval_however_many_watch_events_come(monkeypat
 
     scope = watch.Scope(Resource("", "v1", "ConfigMap", "configmaps", namespaced=True), "shop", False, "", frozenset({WEB}), {WEB})
     listed = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": []}
-    api: Any = SimpleNamespace(get=lambda *_, **__: listed, stream=lambda _request: Cut(events()))
+    way = SimpleNamespace(generation=0)
+    api: Any = SimpleNamespace(get=lambda *_, **__: listed, stream=lambda _request: Cut(events()), connection=way)
     watch.feed(api, [scope], judge, 3600.0, lambda: asked.append(len(states)))
     assert states == [None, *[OBJECT] * (count - 1)]
     assert asked == [0]
