@@ -5,7 +5,7 @@
     Rollout     how the newest rollout goes
     Group-…     each group, Step-… each step of a Rollout
 
-Each is a `metav1.Condition` that carries Locutus' `name` and `currentStatus`, too. It follows from the record alone, so that whatever was
+Each is a `metav1.StatusCondition` that carries Locutus' `name` and `currentStatus`, too. It follows from the record alone, so that whatever was
 lost between is healed by the next look.
 
 Law: the conditions of others stay as they are. A time moves with its condition's status, and `observedGeneration` never goes back.
@@ -41,7 +41,7 @@ _REASONS: dict[CurrentStatus, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class StatusCondition:
     """One condition. `name`, `current`: Locutus' fields."""
 
     type: str
@@ -92,7 +92,7 @@ def is_open(live: Live) -> bool:
     return 0 < _count(ready.get("observedGeneration")) < _count(live["metadata"].get("generation"))
 
 
-def conditions(state: State, suspended: str = "") -> list[Condition]:
+def conditions(state: State, suspended: str = "") -> list[StatusCondition]:
     """Return the conditions that a record stands for."""
     ready = _ready(state, suspended)
     found = [ready]
@@ -106,37 +106,37 @@ def conditions(state: State, suspended: str = "") -> list[Condition]:
     return found
 
 
-def _ready(state: State, suspended: str) -> Condition:
+def _ready(state: State, suspended: str) -> StatusCondition:
     status, phase = state.status, state.status.phase
     if suspended or state.suspend is not None:
         by = suspended or f"suspended by {state.suspend.by if state.suspend else ''}: `anneal resume {state.target}`"
-        return Condition(READY, "False", "Suspended", _cut(by), READY, "Not Started")
+        return StatusCondition(READY, "False", "Suspended", _cut(by), READY, "Not Started")
     if state.held is not None:
         way = f"`anneal approve {state.target} {state.held.id}`"
-        return Condition(READY, "False", "Held", _cut(f"{'; '.join(state.held.reasons)}; to allow it: {way}"), READY, "In Progress")
+        return StatusCondition(READY, "False", "Held", _cut(f"{'; '.join(state.held.reasons)}; to allow it: {way}"), READY, "In Progress")
     if phase == Outcome.FAILED or (state.pin is not None and state.pin.automatic):
         reason = "RolledBack" if state.pin is not None and state.pin.automatic else _camel(status.code) or "Failed"
-        return Condition(READY, "False", reason, _cut(status.message or "the rollout failed"), READY, "Failed")
+        return StatusCondition(READY, "False", reason, _cut(status.message or "the rollout failed"), READY, "Failed")
     if state.attempt is not None or phase in (ROLLING, PRUNING, Outcome.WAITING):
         said = next(iter((*status.unhealthy, status.message)), "") or "is being applied"
-        return Condition(READY, "Unknown", _camel(phase) or "InProgress", _cut(said), READY, "In Progress")
+        return StatusCondition(READY, "Unknown", _camel(phase) or "InProgress", _cut(said), READY, "In Progress")
     if not state.commit:
-        return Condition(READY, "Unknown", "NotStarted", "was not applied yet", READY, "Not Started")
+        return StatusCondition(READY, "Unknown", "NotStarted", "was not applied yet", READY, "Not Started")
     return _applied(state)
 
 
-def _applied(state: State) -> Condition:
+def _applied(state: State) -> StatusCondition:
     health, commit = state.health, f"commit {state.commit[:12]} is applied"
     worst = next(iter(health.worst), "")
     if health.state == HealthState.DEGRADED:
-        return Condition(READY, "False", "Degraded", _cut(f"{commit}; {worst}"), READY, "Finished")
+        return StatusCondition(READY, "False", "Degraded", _cut(f"{commit}; {worst}"), READY, "Finished")
     if health.state == HealthState.PROGRESSING:
-        return Condition(READY, "Unknown", "Progressing", _cut(f"{commit}; {worst}"), READY, "In Progress")
-    return Condition(READY, "True", "Applied", _cut(commit), READY, "Finished")
+        return StatusCondition(READY, "Unknown", "Progressing", _cut(f"{commit}; {worst}"), READY, "In Progress")
+    return StatusCondition(READY, "True", "Applied", _cut(commit), READY, "Finished")
 
 
 # --- groups and steps
-def _parts(steps: Sequence[StepRecord]) -> Iterator[Condition]:
+def _parts(steps: Sequence[StepRecord]) -> Iterator[StatusCondition]:
     """Yield each group's condition before those of its steps."""
     groups: dict[str, list[StepRecord]] = {}
     for step in steps:
@@ -169,8 +169,8 @@ def _said(steps: Sequence[StepRecord], current: CurrentStatus) -> str:
     return said if len(steps) == 1 or not said else f"{step.step}: {said}"
 
 
-def _condition(kind: str, name: str, current: CurrentStatus, message: str) -> Condition:
-    return Condition(kind, _STATUS[current], _REASONS[current], _cut(message), _cut(name), current)
+def _condition(kind: str, name: str, current: CurrentStatus, message: str) -> StatusCondition:
+    return StatusCondition(kind, _STATUS[current], _REASONS[current], _cut(message), _cut(name), current)
 
 
 def _unique(taken: set[str], wanted: str) -> str:
@@ -196,7 +196,7 @@ def _cut(text: str) -> str:
 
 
 # --- beside what others have written
-def _merged(before: Sequence[Live], wanted: Iterable[Condition], generation: int, now: str) -> list[Live]:
+def _merged(before: Sequence[Live], wanted: Iterable[StatusCondition], generation: int, now: str) -> list[Live]:
     """Return the conditions of others, in their places, and ours; those without a type are Locutus' own, which ours replace."""
     ours = {str(each["type"]): each for each in before if isinstance(each.get("type"), str) and _OURS.fullmatch(each["type"])}
     made = {each.type: each.plain(ours.get(each.type), generation, now) for each in wanted}

@@ -18,7 +18,6 @@ from handler.config.trigger_settings import WatchedResource
 from handler.model.errors import ClusterUnavailable
 from handler.model.instance import template_of
 
-
 _LOOK = 0.05  # seconds between two looks whether the first LIST has failed
 
 
