@@ -5,8 +5,8 @@
     Rollout     how the newest rollout goes
     Group-…     each group, Step-… each step of a Rollout
 
-Each is a `metav1.StatusCondition` that carries Locutus' `name` and `currentStatus`, too. It follows from the record alone, so that whatever was
-lost between is healed by the next look.
+Each is a condition as Kubernetes has them (`metav1`) that carries Locutus' `name` and `currentStatus`, too. It follows from the record
+alone, so that whatever was lost between is healed by the next look.
 
 Law: the conditions of others stay as they are. A time moves with its condition's status, and `observedGeneration` never goes back.
 Sources: https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md; Locutus' `status.conditions`.
