@@ -37,7 +37,6 @@ from handler.config.git_settings import Repository, directory_url
 from handler.config.load import API_VERSION
 from handler.config.renderer_settings import JSONNET, RendererSettings
 from handler.config.settings import Prune, Settings, Target
-from handler.config.trigger_settings import TriggerSettings
 from handler.config.value_formats import RANGES
 from handler.feedback.exposition import Exposition
 from handler.model.errors import AnnealError
@@ -56,7 +55,7 @@ def locutus(session: Session, *, trigger: str | None, one_off: bool, interval: s
     known("--renderer", str(rest["renderer"]), tuple(session.added.renderers) if session.added else ("file", JSONNET))
     if idle := [f"--{name}" for name in ("qps", "burst") if rest.pop(name) is not None]:
         session.output.note(f"without effect: {', '.join(idle)}; the API server's own priority and fairness limits what is asked of it")
-    objects = _objects(trigger, rest, one_off=one_off)
+    objects = _objects(trigger, rest.pop("objects_file"), one_off=one_off)
     every = None if objects else _every(trigger, interval, one_off=one_off, render_only=bool(rest["render_only"]))
     if listen and ":" not in listen:
         raise click.UsageError(f"--web.listen: expected host:port or :port, found {listen!r}")
@@ -83,14 +82,13 @@ def _program(rest: dict[str, object]) -> JsonnetFlags | None:
     return JsonnetFlags(entrypoint, given["ext-str"], given["jpaths"])  # type: ignore[arg-type]  # the same
 
 
-def _objects(trigger: str | None, rest: dict[str, object], *, one_off: bool) -> TriggerSettings | None:
-    """Return the resource trigger that the flags name; None: they name none, or another one overrides it. Raises as `read_trigger`."""
-    file, write_status = rest.pop("objects_file"), bool(rest.pop("write_status"))
+def _objects(trigger: str | None, file: object, *, one_off: bool) -> Path | None:
+    """Return the file of the resource trigger; None: the flags name none, or another one overrides it."""
     if one_off or trigger in ("oneoff", "interval"):
         return None
     if trigger == "resource" and file is None:
         raise click.UsageError("--trigger=resource needs --trigger.resource.config=FILE, which names the kinds")
-    return read_trigger(Path(str(file)), write_status=write_status) if file else None
+    return Path(str(file)) if file else None
 
 
 def _every(trigger: str | None, interval: str | None, *, one_off: bool, render_only: bool) -> float | None:
@@ -136,7 +134,7 @@ _LEVELS = {
 class Flags:
     """What a command line asks for. `every`: seconds from run to run, None: once; `listen`: where metrics are served, empty: nowhere.
 
-    `program`: what `--renderer=jsonnet` evaluates; `objects`: the resource trigger.
+    `program`: what `--renderer=jsonnet` evaluates; `objects`: the file of a resource trigger.
     """
 
     directory: Path | None
@@ -148,7 +146,8 @@ class Flags:
     render_only: bool
     listen: str
     program: JsonnetFlags | None = None
-    objects: TriggerSettings | None = None
+    objects: Path | None = None
+    write_status: bool = True
 
 
 def roll_out(session: Session, flags: Flags) -> int:
@@ -196,9 +195,11 @@ def _files(session: Session, flags: Flags) -> Callable[[], Directory | CheckoutP
 def _use(session: Session, files: Callable[[], Directory | CheckoutParts] | None, flags: Flags) -> Target:
     """Make the files' target the session's; without files the configured one, from its repository. Raises ConfigInvalid, SourceRefused."""
     settings = _configured(session, flags.config) if flags.config else _unconfigured(flags.renderer)
+    if flags.objects:
+        trigger = read_trigger(flags.objects, write_status=flags.write_status)
+        settings = replace(settings, targets=tuple(replace(each, trigger=trigger) for each in settings.targets))
     if files is None:
-        triggered = tuple(replace(each, trigger=flags.objects) if flags.objects else each for each in settings.targets)
-        session.settings = replace(settings, targets=triggered)
+        session.settings = settings
         return session.target(None)
     source = Rereading(files)
     (target,) = settings.targets
@@ -206,7 +207,6 @@ def _use(session: Session, files: Callable[[], Directory | CheckoutParts] | None
     rollout = now.rollout if isinstance(now, Directory) else ""
     made = replace(target, repository=Repository(url=directory_url(name)), path=now.path, rollout=rollout)
     made = replace(made, renderer=flags.program.options()) if flags.program else made
-    made = replace(made, trigger=flags.objects) if flags.objects else made
     return session.use(replace(settings, targets=(made,)), source)
 
 
