@@ -225,8 +225,8 @@ def _of_group(steps: list[StepRecord], *, ended_well: bool) -> str:
     outcomes = {each.outcome for each in steps}
     if FAILED in outcomes and not ended_well:  # a step that may fail has no say in how a rollout ends
         return HAS_FAILED
-    if "" not in outcomes and outcomes != {SKIPPED}:
-        return FINISHED
+    if "" not in outcomes:
+        return NOT_STARTED if outcomes == {SKIPPED} else FINISHED
     return IN_PROGRESS if any(each.started for each in steps) else NOT_STARTED
 
 

@@ -39,6 +39,19 @@ def test_aggregated_discovery_is_read_with_all_its_holes() -> None:
     assert found.versions == ("apps/v1", "apps/v1beta1", "metrics.k8s.io/v1", "v1")
 
 
+def test_a_kind_with_a_status_subresource_is_known_by_aggregated_discovery() -> None:
+    rows = [{**served(kind, kind.lower()), "subresources": subs} for kind, subs in SUBRESOURCES.items()]
+    found = read_aggregated([{"items": [{"metadata": {"name": "example.com"}, "versions": [{"version": "v1", "resources": rows}]}]}])
+    assert {each.kind for each in found.resources if each.status} == {"Widget"}
+
+
+SUBRESOURCES: dict[str, Any] = {
+    "Widget": [{"subresource": "scale"}, {"subresource": "status"}],
+    "Gadget": [{"subresource": "scale"}],
+    "Other": None,
+}
+
+
 class Says:
     """An API that answers discovery with these documents."""
 
