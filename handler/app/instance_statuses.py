@@ -229,7 +229,7 @@ class InstanceStatuses:
 
     def _served(self, target: InstanceTarget) -> Resource | None:
         assert target.trigger is not None  # noqa: S101 - an instance's template has one
-        assert target.trigger.resource is not None  # noqa: S101
+        assert target.trigger.resource is not None  # noqa: S101 - of the same
         main = target.trigger.resource.main
         return self._ways.discovery(target).find(main.api_version, main.kind)
 
