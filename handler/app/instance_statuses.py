@@ -71,7 +71,7 @@ class _Due:
         if older is None:
             return self
         said = older.unrecorded if self.quiet else self.unrecorded
-        return _Due(min(self.at, older.at), max(self.generation, older.generation), said, self.quiet and older.quiet)
+        return _Due(min(self.at, older.at), self.generation or older.generation, said, self.quiet and older.quiet)
 
 
 class InstanceStatuses:
@@ -213,7 +213,8 @@ class InstanceStatuses:
         now = self._clock()
         wanted = instance_status.conditions(target, state, now, due.unrecorded)
         generation = due.generation or instance_status.generation_of(target, settings_digest(target), state)
-        return instance_status.merged(live, wanted, generation if resource.status else 0, now, self._mask)
+        generation = min(generation, live["metadata"].get("generation") or 0) if resource.status else 0  # one made anew begins again
+        return instance_status.merged(live, wanted, generation, now, self._mask)
 
     def _note(self, target: InstanceTarget, status: Any, answer: dict[str, Any]) -> None:
         """Keep when it was written, and what a schema has cut, so that it isn't written again and again."""

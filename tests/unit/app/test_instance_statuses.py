@@ -195,6 +195,11 @@ def test_only_a_recorded_end_says_which_generation_was_observed(cluster: Cluster
     assert cluster.live["status"]["observedGeneration"] == 3
 
 
+def test_an_object_that_was_made_anew_has_not_observed_the_generations_of_the_older_one(cluster: Cluster) -> None:
+    heard(cluster, ended(generation=9))
+    assert cluster.live["status"]["observedGeneration"] == 3
+
+
 def test_what_a_killed_process_left_is_mended_by_a_look(cluster: Cluster) -> None:
     cluster.state = applied(attempt=Attempt(COMMIT, "r", "s", "t", NOON), status=RunStatus("applying"))
     heard(cluster, phase())

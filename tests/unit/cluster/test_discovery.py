@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handler.cluster.discovery import Discovery, read_aggregated
+from handler.cluster.discovery import Discovery, _classic_version, read_aggregated
 from handler.model.errors import ClusterUnavailable
 from handler.model.names import Resource
 
@@ -50,6 +50,15 @@ SUBRESOURCES: dict[str, Any] = {
     "Gadget": [{"subresource": "scale"}],
     "Other": None,
 }
+
+
+def test_a_kind_with_a_status_subresource_is_known_by_classic_discovery() -> None:
+    rows = [
+        {"name": name, "kind": "Widget", "namespaced": True, "verbs": ["get"]} for name in ("widgets", "widgets/status", "widgets/scale")
+    ]
+    rows.append({**rows[0], "name": "gadgets", "kind": "Gadget"})
+    found = {each.kind: each.status for each in _classic_version("example.com", "v1", {"resources": rows})}
+    assert found == {"Widget": True, "Gadget": False}
 
 
 class Says:
