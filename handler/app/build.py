@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from handler.app.connections import Options
 from handler.app.decryption_keys import TargetKeys
 from handler.app.external_services import ExternalServices
+from handler.app.instance_statuses import InstanceStatuses
 from handler.app.instances import instance_run
 from handler.app.instances.registry import Instances
-from handler.app.instances.status import InstanceStatus
 from handler.app.instances.template_run import TemplateRuns
 from handler.app.other_records import ConfiguredRecords
 from handler.app.promotions import promoters_of
@@ -47,7 +47,7 @@ from handler.model.refs import Head
 from handler.model.render import RecordedRender, Rendered
 from handler.model.result import Outcome, Result
 from handler.model.rollout import Moments
-from handler.model.run_event import unheard
+from handler.model.run_event import RunEnded, unheard
 from handler.model.tree import Tree
 from handler.plan.gap import FieldGaps
 from handler.plan.inventory import TargetMarks
@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 __all__ = ["Handler", "Options"]
 WORKLOAD = "ANNEAL_WORKLOAD"
 """The environment variable that says, as namespace/name, which Deployment the handler itself runs in."""
+SETTLED = 10.0
+"""Seconds that a command waits for the status of an instance that it ran."""
 SEEN = 1000
 """Objects of renders that stay in memory for looks beside runs."""
 LOOK_SLACK = 10.0
@@ -106,7 +108,9 @@ class Handler(TargetRunner):
         ordinary = partial(self._reconcile, stop=stop, queue=queue_view)
         result = self._guarded(job, lambda: instance_run.run(self, self.instances, job, stop, ordinary))
         if self.templates.ask is None and not job.dry_run:  # no process lives that writes it beside the runs
-            InstanceStatus(self.instances, self.secrets.mask).write(job.target)
+            statuses = InstanceStatuses(self, self.instances.known, self.secrets.mask)
+            statuses.hear(RunEnded.of(job, result, result.duration))
+            statuses.settle(SETTLED)
         return result
 
     def _reconcile(self, job: Job, stop: threading.Event, queue: QueueView) -> Result:

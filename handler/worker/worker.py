@@ -118,8 +118,8 @@ class Worker:
         self._letters = DeadLetterCount(parts.queue, self._metrics.dead_letters) if parts.queue else None
         self._instances = parts.instances
         if self._instances:
-            self._instances.ask = self._due
-            self._instances.status = events.add("instances", self._instances.instances, parts.mask)
+            known, self._instances.ask = self._instances.instances, self._due
+            self._instances.status = events.add("resource", known.ways, known.known, parts.mask)
         self._heart: HeartbeatRenewal | None = None
         self._health: HealthWatch | None = None
         if parts.ways:

@@ -135,7 +135,8 @@ def test_the_walk_of_a_custom_resource(kubectl: Kubectl, group: str, tmp_path: P
 
     with log.open("wb") as out, subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=out) as process:
         try:
-            until(lambda: said() == dict.fromkeys(("Ready", "rollout", "Rollout Grafana", "deployment"), "Finished"), told=log.read_text)
+            names = (f"locutus.{space}.main", "Rollout Grafana", "deployment")
+            until(lambda: said() == dict.fromkeys(names, "Finished"), told=log.read_text)
             assert (deployment()["replicas"], deployment()["beside"]) == (3, "0")
             kubectl.ask("PATCH", own, {"spec": {"replicas": 5}}, "application/merge-patch+json")
             until(lambda: deployment()["replicas"] == 5, told=log.read_text)

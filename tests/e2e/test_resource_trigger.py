@@ -40,7 +40,7 @@ def test_an_instance_follows_its_object_from_its_creation_to_its_end(opened: Ope
     widgets.change("a", count=1)
     until(lambda: widgets.made() == {"a-1": "2"}, told=widgets.told)  # what it renders no more is pruned
     widgets.change("a", size=-1)
-    until(lambda: widgets.ready("a") == "False ManifestInvalid", told=widgets.told)
+    until(lambda: widgets.ready("a") == "False Refused", told=widgets.told)
     assert widgets.made() == {"a-1": "2"}
     widgets.change("a", size=3, owns=True)
     until(lambda: widgets.made() == {"a-1": "3"} and widgets.ready("a") == "True Applied", told=widgets.told)

@@ -17,7 +17,7 @@ from handler.app.instances.vanished import definition_of
 from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import Target
 from handler.config.trigger_settings import ResourceTrigger, WatchedResource
-from handler.engine.instance_status import is_open
+from handler.engine.run.instance_status import is_open
 from handler.model.errors import ConfigInvalid, OperatorError
 from handler.model.instance import Instance, instance_name, template_of
 from handler.model.names import Identity

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from handler.app.instance_statuses import InstanceStatuses
 from handler.app.instances.due_jobs import DueJobs
 from handler.app.instances.followed import FollowedObjects
 from handler.app.instances.registry import Instances, trigger_of
-from handler.app.instances.status import InstanceStatus
 from handler.app.instances.template_run import Ask, TemplateRuns
 from handler.cluster.lister import LiveChange
 from handler.config.instance_target import InstanceTarget
@@ -42,7 +42,7 @@ class InstanceWatch:
     """
 
     ask: Ask
-    status: InstanceStatus
+    status: InstanceStatuses
 
     def __init__(self, templates: TemplateRuns) -> None:
         self._runs, self._instances, ways = templates, templates.instances, templates.handler
@@ -60,8 +60,8 @@ class InstanceWatch:
 
     def start(self) -> None:
         """Follow from now on."""
-        self._runs.ask, self._runs.note = self.ask, self.status.note
-        self.status.start()
+        self._runs.ask, self._runs.note = self.ask, self.status.look
+        self._instances.left.append(self.status.forget)
         threading.Thread(target=self._run, name="instances", daemon=True).start()
 
     @property
@@ -77,7 +77,6 @@ class InstanceWatch:
     def stop(self) -> None:
         """End it; nothing is waited for."""
         self._stop.set()
-        self.status.stop()
         self._objects.close()
 
     # --- what happens

@@ -88,6 +88,16 @@ def is_told(live: Mapping[str, Any]) -> bool:
     return any(_type(each) == READY for each in rows) if isinstance(rows, list) else False
 
 
+def is_open(live: Mapping[str, Any]) -> bool:
+    """Whether a status says that something goes on, or is of an older generation, or says nothing: its writer may have ended meanwhile."""
+    status = live.get("status")
+    known = status.get("conditions") if isinstance(status, dict) else None
+    ready = next((each for each in known or () if isinstance(each, dict) and each.get("type") == READY), None)
+    if ready is None or ready.get("status") == _UNKNOWN:
+        return True
+    return 0 < _count(ready.get("observedGeneration")) < _count(live["metadata"].get("generation"))
+
+
 def _condition(each: InstanceCondition, known: Any, observed: int, now: float, mask: Callable[[str], str]) -> dict[str, Any]:
     moved = known.get("lastTransitionTime") if known and known.get("status") == each.status else None
     message = mask(each.message)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from handler.config.instance_target import instance_target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
 from handler.model.event import Job
@@ -18,15 +16,16 @@ TRIGGER = TriggerSettings(ResourceTrigger("widget", (WatchedResource("widget", "
 OBJECT = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "namespace": "shop", "uid": "u-1", "generation": 7}}
 
 
-def test_phases_and_the_end_of_an_instances_run_name_its_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_phases_and_the_end_of_an_instances_run_name_its_generation() -> None:
     fake = planted()
     handler = fake.handler()
     heard: list[RunEvent] = []
-    template = handler.target("shop")
-    target = instance_target(replace(template, trigger=TRIGGER), Instance.of(OBJECT))
-    sources = {target.name: handler._options.sources["shop"]}
-    handler._options = replace(handler._options, announce=heard.append, sources=sources)
-    monkeypatch.setattr(handler, "target", lambda name: target if name == target.name else template)
+    template = replace(handler.target("shop"), trigger=TRIGGER)
+    target = instance_target(template, Instance.of(OBJECT))
+    handler.settings = replace(handler.settings, targets=(template,))
+    handler.instances._known[target.name] = target
+    handler.templates.ask = lambda _: None  # a process lives that writes statuses
+    handler._options = replace(handler._options, announce=heard.append)
     fake.push({"fresh": "1"}, group("only", step("CreateOrUpdate", "fresh")))
     result = handler.run(Job(target.name, "tick"))
     assert (result.outcome, result.generation) == (Outcome.APPLIED, 7)

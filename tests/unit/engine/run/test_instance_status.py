@@ -12,7 +12,7 @@ from handler.config.git_settings import Repository
 from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import Target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
-from handler.engine.run.instance_status import LONGEST, MOST, InstanceCondition, conditions, generation_of, is_told, merged
+from handler.engine.run.instance_status import LONGEST, MOST, InstanceCondition, conditions, generation_of, is_open, is_told, merged
 from handler.model.instance import Instance
 from handler.model.result import Outcome, Result
 from handler.state.dependency_wait import DependencyWait, Obstacle
@@ -100,6 +100,24 @@ DONE = {"commit": A, "status": status("applied")}
         ({"held": HELD, "commit": A, "status": status("failed")}, "False", "Held", "Failed", ""),
     ],
 )
+@pytest.mark.parametrize(
+    ("ready", "generation", "wanted"),
+    [
+        (None, 1, True),
+        ({"status": "Unknown"}, 1, True),
+        ({"status": "True", "observedGeneration": 1}, 2, True),
+        ({"status": "True", "observedGeneration": 2}, 2, False),
+        ({"status": "False", "observedGeneration": 2}, 2, False),
+        ({"status": "True"}, 2, False),  # a kind without a status subresource counts no generations
+        ("no condition", 2, True),
+    ],
+)
+def test_a_status_is_open_that_its_writer_may_have_left_behind(ready: Any, generation: int, wanted: bool) -> None:
+    found = [{"type": "Other"}, {**ready, "type": "Ready"} if isinstance(ready, dict) else ready]
+    assert is_open({"metadata": {"generation": generation}, "status": {"conditions": found}}) is wanted
+    assert is_open({"metadata": {}, "status": "no status"})
+
+
 def test_ready_says_how_an_instance_stands_and_the_way_out(parts: Any, ready: str, reason: str, current: str, said: str) -> None:
     ours, rollout = conditions(target(), state(**parts), NOW)
     assert (ours.type, ours.status, ours.reason, ours.current) == ("Ready", ready, reason, current)
