@@ -60,6 +60,7 @@ class _SharedScope(Scope):
         self.objects: dict[Identity, Object] = {}
         self.followers: list[Followed] = []
         self.first = threading.Event()
+        self.answered = threading.Event()
         self.error: AnnealError | None = None
         self.failed = 0.0
         self._keep, self._calls = keep, calls
@@ -94,6 +95,7 @@ class _SharedScope(Scope):
             failures = 1 if time.monotonic() - began > _STEADY else failures + 1
             with self.guard:
                 self.error, self.failed = failed, self.failed or time.monotonic()
+                self.answered.set()
             self.closed.wait(_AGAIN.after(failures))
 
     # --- what the LIST and the WATCH say
@@ -123,6 +125,7 @@ class _SharedScope(Scope):
             self._dropped &= self._listed_late
             self.error, self.failed = None, 0.0
             self.first.set()
+            self.answered.set()
 
     def changed(self, _lines: Lines, change: str, identity: Identity, item: Object) -> None:
         with self.guard:
@@ -199,6 +202,10 @@ class Followed:
     def wait(self, seconds: float) -> bool:
         """Wait until a LIST was complete once; False: not in this time."""
         return self.scope.first.wait(seconds)
+
+    def answered(self, seconds: float) -> bool:
+        """Wait until a LIST was complete or has failed; False: neither in this time."""
+        return self.scope.answered.wait(seconds)
 
     @property
     def complete(self) -> bool:
