@@ -78,7 +78,7 @@ class Client:
     def __init__(self, kubeconfig: str | Path = "", context: str = "", *, connection: ClusterConnection | None = None) -> None:
         found = connection or connect(Cluster(), kubeconfig=str(kubeconfig), context=context, environ=os.environ)
         self.api = Api(found)
-        self.verdicts: dict[Identity, bytes] = {}
+        self.verdicts: MutableMapping[Identity, bytes] = {}
         self._discovery = Discovery(self.api)
 
     @classmethod
