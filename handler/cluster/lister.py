@@ -111,8 +111,7 @@ class _SharedScope(Scope):
 
     def listed(self, _lines: Lines, absent: Iterable[Identity], version: str) -> None:
         if not version:
-            fix = f"kubectl api-resources --api-group={self.resource.group}" if self.resource.group else "kubectl api-resources"
-            problem = Problem(self.subject, f"{self.resource.api_version} isn't served", fix=f"see what is: {fix}")
+            problem = Problem(self.subject, f"{self.resource.api_version} isn't served", fix="kubectl api-resources shows what is")
             raise ApiRefused(problem, status=404, reason="NotFound")
         with self.guard:
             if _is_newer(self.version, version) and not self._went_back:

@@ -16,7 +16,7 @@ _TERM = re.compile(
 _WAY = "give at least one label that what may go carries: delete_selector={'app': 'shop'}"
 
 
-class SelectorRefused(AnnealError, ValueError, code="selector-refused"):
+class SelectorRefused(AnnealError, ValueError):
     """A selector can't be read, or selects what carries no label. Nothing was read or written."""
 
 

@@ -58,7 +58,7 @@ class Reconciled:
         return bool(self.created or self.updated or self.deleted)
 
 
-class ReconcileFailed(AnnealError, code="reconcile-failed"):
+class ReconcileFailed(AnnealError):
     """All that went wrong in one call, each problem with its object. `done`: what was done all the same."""
 
     def __init__(self, *problems: Problem, done: Reconciled = Reconciled()) -> None:
