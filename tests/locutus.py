@@ -18,8 +18,9 @@ PROGRAMS = (
     f"{_JSONNET}/jsonnet-with-config/main.jsonnet --trigger=oneoff --config-file=example/jsonnet-with-config/config.json --render-only",
 )
 """Those of the renderer jsonnet."""
-CUSTOM = f"{_JSONNET}/{_CRD}/main.jsonnet --trigger=resource --trigger.resource.config=example/{_CRD}/config.yaml"
-"""That of a trigger that comes with a later version."""
+CONFIG = f"example/{_CRD}/config.yaml"
+CUSTOM = f"{_JSONNET}/{_CRD}/main.jsonnet --trigger=resource --trigger.resource.config={CONFIG}"
+"""That of the resource trigger, and its file."""
 ROLLOUT = f"""\
 apiVersion: workflow.kubernetes.io/v1alpha1
 kind: Rollout

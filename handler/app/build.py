@@ -12,14 +12,19 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from handler.app.connections import Connections, Options
+from handler.app.connections import Options
 from handler.app.decryption_keys import TargetKeys
 from handler.app.external_services import ExternalServices
+from handler.app.instances import instance_run
+from handler.app.instances.registry import Instances
+from handler.app.instances.status import InstanceStatus
+from handler.app.instances.template_run import TemplateRuns
 from handler.app.other_records import ConfiguredRecords
 from handler.app.promotions import promoters_of
 from handler.app.record_places import TargetRecords
 from handler.app.sibling_targets import OneRepository
 from handler.app.tables import LazyTable, Tables
+from handler.app.target_runner import TargetRunner
 from handler.cluster.discovery import Discovery
 from handler.config.decryption import Decryption
 from handler.config.renderer_settings import ChartSource
@@ -32,8 +37,9 @@ from handler.engine.planner.planner import Planner
 from handler.engine.planner.render_cache import RenderCache
 from handler.engine.reconcile import reconcile
 from handler.engine.run.dependencies import AwaitedTarget, Dependencies
-from handler.model.errors import AnnealError, ConfigInvalid
+from handler.model.errors import AnnealError, ConfigInvalid, Suspended
 from handler.model.event import Job
+from handler.model.instance import is_instance
 from handler.model.names import run_id
 from handler.model.outside_inputs import OutsideInputs
 from handler.model.queue_view import ALONE, QueueView
@@ -64,7 +70,7 @@ LOOK_SLACK = 10.0
 """Seconds by which a look at a git host may be older than the tick it serves: the ticks of one repository's targets are spread."""
 
 
-class Handler(Connections):
+class Handler(TargetRunner):
     """Runs jobs of the targets of one configuration. Safe to share between threads."""
 
     def __init__(
@@ -82,10 +88,29 @@ class Handler(Connections):
         self.tables = tables or Tables()
         self._sandbox = sandbox
         self._renders, self._seen_renders = RenderCache(), RenderCache(SEEN)
+        self.instances = Instances.of(self)
+        self.instances.left.append(self.forget)
+        self.templates = TemplateRuns(self, self.instances)
 
     def run(self, job: Job, stop: threading.Event | None = None, queue_view: QueueView = ALONE) -> Result:
-        """Run one job; whatever goes wrong with its target is its Result. `queue_view`: other requests, and its worker slot."""
-        return self._run(job, lambda: self.dependencies(job.target), self._renders, stop, queue_view)
+        """Run one job; whatever goes wrong with its target is its Result. `queue_view`: other requests, and its worker slot.
+
+        A template looks after its instances, which run where `templates.ask` has them run, without it in this call.
+        """
+        stop = stop or threading.Event()
+        template = self.settings.target(job.target)
+        if template is not None and template.is_template:
+            return self.templates.run(template, job, stop)
+        if not is_instance(job.target):
+            return self._reconcile(job, stop, queue_view)
+        ordinary = partial(self._reconcile, stop=stop, queue=queue_view)
+        result = self._guarded(job, lambda: instance_run.run(self, self.instances, job, stop, ordinary))
+        if self.templates.ask is None and not job.dry_run:  # no process lives that writes it beside the runs
+            InstanceStatus(self.instances, self.secrets.mask).write(job.target)
+        return result
+
+    def _reconcile(self, job: Job, stop: threading.Event, queue: QueueView) -> Result:
+        return self._run(job, lambda: self.dependencies(job.target), self._renders, stop, queue)
 
     def look(self, job: Job, gaps: FieldGaps) -> Result:
         """Plan one target beside its runs; `gaps` takes what is compared, field by field. By one thread a target. `job`: a dry run."""
@@ -100,28 +125,44 @@ class Handler(Connections):
     def _run(
         job: Job, made: Callable[[], Dependencies], renders: RenderCache, stop: threading.Event | None = None, queue: QueueView = ALONE
     ) -> Result:
+        def whole() -> Result:
+            dependencies = made()
+            try:
+                return reconcile(dependencies, job, stop, queue)
+            finally:
+                renders.ran(job.target, dependencies.preparer)
+
+        return Handler._guarded(job, whole)
+
+    @staticmethod
+    def _guarded(job: Job, run: Callable[[], Result]) -> Result:
+        """Return the end of a run; what can't even begin is its Result."""
         since = time.monotonic()
         try:
-            dependencies = made()
+            return run()
         except AnnealError as error:
-            failed = Result(job.target, Outcome.FAILED, trigger=job.cause, message=str(error), problems=error.problems)
+            outcome = Outcome.SUSPENDED if isinstance(error, Suspended) else Outcome.FAILED
+            failed = Result(job.target, outcome, trigger=job.cause, message=str(error), problems=error.problems)
             return replace(failed, who=error.who, code=error.code, duration=time.monotonic() - since, run=job.run or run_id(job.target))
-        try:
-            return reconcile(dependencies, job, stop, queue)
-        finally:
-            renders.ran(job.target, dependencies.preparer)
 
     def target(self, name: str) -> Target:
         """Return a target by name. Raises ConfigInvalid, which names those that there are."""
         target = self.settings.target(name)
+        if target is None and is_instance(name):
+            return self.instances.find(name)
         if target is None:
             known = ", ".join(sorted(item.name for item in self.settings.targets))
             raise ConfigInvalid.of(f"target {name}", "is not configured", fix=f"configured are: {known}")
         return target
 
     def dependencies(self, name: str) -> Dependencies:
-        """Return what a target's runs are made of; made once."""
-        return self._once(("dependencies", name), lambda: self._dependencies(self.target(name)))
+        """Return what a target's runs are made of; made once, of an instance anew for another object."""
+        target = self.target(name)
+        made = self._once(("dependencies", name), lambda: self._dependencies(target))
+        if made.target == target:
+            return made
+        self.forget(name)
+        return self._once(("dependencies", name), lambda: self._dependencies(target))
 
     def head(self, target: Target, since: float) -> Head:
         """Return the head of a target's revision; of one that follows others, what they have proven: empty, nothing. Raises AnnealError."""
@@ -194,7 +235,8 @@ class Handler(Connections):
 
         pins = ChartPins(recorded.charts, commit)
         api = partial(self.api, target, impersonated=impersonated)
-        return TargetInputs(target, api, discovery, lambda: self.charts(target.charts), pins)
+        lists = self.instances.lists(target) if target.instance else None
+        return TargetInputs(target, api, discovery, lambda: self.charts(target.charts), pins, lists)
 
     def charts(self, sources: tuple[ChartSource, ...]) -> ChartFetcher:
         """Return what fetches charts, shared by targets that list the same sources. Raises ConfigInvalid: one can't be used."""

@@ -24,6 +24,7 @@ from handler.config.secrets import Reading
 from handler.config.settings import Cluster, Settings, Target
 from handler.engine.planner.desired import Ancestry, CommitSource
 from handler.model.errors import ConfigInvalid
+from handler.model.instance import template_of
 from handler.model.names import state_name
 from handler.model.optional_imports import needed_by
 from handler.model.plan import Plan
@@ -238,7 +239,7 @@ class Connections:
 
     def source(self, target: Target) -> CommitSource:
         """Return where a target's commits come from; with `verify`, signed ones alone. Raises ConfigInvalid: a key of it can't be used."""
-        given, verify = self._options.sources.get(target.name), target.verify
+        given, verify = self._options.sources.get(template_of(target.name)), target.verify
         if target.revision.promoted:
             self.ancestry(target)
         if verify is None:
@@ -253,7 +254,7 @@ class Connections:
 
     def ancestry(self, target: Target) -> Ancestry:
         """Return what knows how a target's commits follow each other. Raises ConfigInvalid: it is a directory, which holds none."""
-        given = self._options.sources.get(target.name)
+        given = self._options.sources.get(template_of(target.name))
         if given is None:
             return self._host(target)
         if not isinstance(given, Ancestry):
@@ -292,6 +293,12 @@ class Connections:
             return str(self._made[key])
 
         return uid
+
+    def forget(self, name: str) -> None:
+        """Let go of what was made for a target of this name alone; a run that is under way keeps what it has."""
+        with self._lock:
+            for kind in ("dependencies", "looks", "digest", "health", "decryptor", "verified"):
+                self._made.pop((kind, name), None)
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Make a shared part at its first use; when two threads make it at once, the first one's is kept."""

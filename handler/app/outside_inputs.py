@@ -4,6 +4,7 @@
     //directory/<path>                 sha256 of a directory that the target's settings name, with all below it
     //cluster/version, //cluster/apis  its version; sha256 of the list of what it serves
     //values/<kind>/<name>             uid/resourceVersion of an object in the target's namespace; empty: there is none
+    //instance/list/<resource>       sha256 of the objects that an instance's trigger lists
     //chart/<url>/<name>/<asked>       digest of the archive
 
 Law: made for one run and one commit, and gone with it: within it each answer is asked for once and stays, the next run asks anew. A
@@ -22,17 +23,21 @@ from typing import TYPE_CHECKING, Any
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
+from handler.cluster.lister import lean
 from handler.config.settings import Target
 from handler.model.errors import ClusterUnavailable
+from handler.model.manifest import canonical
 from handler.model.outside_inputs import (
     APIS,
     CHART_READ,
+    LISTED,
     VALUES,
     VERSION,
     ChartReference,
     ClusterFacts,
     FetchedChart,
     KnownChart,
+    NothingOutside,
     chart_asked,
     chart_identity,
     chart_read,
@@ -55,6 +60,7 @@ class TargetInputs:
     """`handler.model.render.OutsideInputs` of one run. `pins`: what the record knows of charts.
 
     `api`: returns the way to the cluster as the target's identity, `discovery`: what it serves; called where something of it is needed.
+    `lists`: returns what an instance's trigger lists, by the resource's name; None: the target is no instance.
     """
 
     target: Target
@@ -62,8 +68,10 @@ class TargetInputs:
     discovery: Callable[[], Discovery]
     fetcher: Callable[[], ChartFetcher]
     pins: ChartPins = field(default_factory=ChartPins)
+    lists: Callable[[str], list[dict[str, Any]]] | None = None
     _indexes: ChartIndexes = field(default_factory=ChartIndexes)
     _charts: dict[str, FetchedChart] = field(default_factory=dict)
+    _lists: dict[str, bytes] = field(default_factory=dict)
     _objects: dict[tuple[str, str], dict[str, Any] | None] = field(default_factory=dict)
 
     def ask(self, name: str) -> str:
@@ -72,14 +80,19 @@ class TargetInputs:
             return digest(name.removeprefix(_TOOL))
         if name.startswith(nixpkgs.READ):
             return self._directory(name.removeprefix(nixpkgs.READ))
+        if name in (VERSION, APIS) or name.startswith((VALUES, LISTED)):
+            return self._of_cluster(name)
+        return self._chart_digest(name) if name.startswith(CHART_READ) else ""
+
+    def _of_cluster(self, name: str) -> str:
         if name == VERSION:
             return self.discovery().version()
         if name == APIS:
             return hashlib.sha256("\n".join(self.discovery().api_versions()).encode()).hexdigest()
-        if name.startswith(VALUES):
-            kind, _, which = name.removeprefix(VALUES).partition("/")
-            return _version_of(self._object(kind, which))
-        return self._chart_digest(name) if name.startswith(CHART_READ) else ""
+        if name.startswith(LISTED):
+            return hashlib.sha256(self.listed(name.removeprefix(LISTED))).hexdigest()
+        kind, _, which = name.removeprefix(VALUES).partition("/")
+        return _version_of(self._object(kind, which))
 
     def cluster(self) -> ClusterFacts:
         """Return the version and API versions of the target's cluster, as discovery knows them. Raises AnnealError."""
@@ -105,6 +118,15 @@ class TargetInputs:
         if kept is None or reference.digest not in ("", kept.digest):
             kept = self._charts[name] = self.fetcher().fetch(reference, self.pins, self._indexes)
         return replace(kept, reference=reference)
+
+    def listed(self, name: str) -> bytes:
+        """Return the objects of a resource that an instance's trigger watches, by their keys. Raises AnnealError: it watches none such."""
+        if self.lists is None:
+            return NothingOutside().listed(name)
+        if name not in self._lists:
+            found = sorted(self.lists(name), key=lambda live: (live["metadata"].get("namespace") or "", live["metadata"]["name"]))
+            self._lists[name] = canonical([lean(live) for live in found])
+        return self._lists[name]
 
     def recorded(self) -> tuple[KnownChart, ...]:
         """Return what the record should hold of charts: what it holds, and those that were fetched for this commit."""

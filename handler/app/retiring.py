@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from handler.app.build import Handler
 from handler.app.connections import Connections, RecordPlace
 from handler.app.record_places import TargetRecords
+from handler.app.target_runner import TargetRunner
 from handler.config.git_settings import Repository, directory_url
 from handler.config.settings import Cluster, Prune, Settings, Target
 from handler.engine.planner.members import living
@@ -46,7 +46,7 @@ def places_of(ways: Connections, name: str, *, given: bool) -> tuple[list[Target
 
 
 def retire_of(
-    ways: Handler, target: Target, *, prune: bool, kinds: Sequence[str] = (), namespace: str = "", written: Settings | None = None
+    ways: TargetRunner, target: Target, *, prune: bool, kinds: Sequence[str] = (), namespace: str = "", written: Settings | None = None
 ) -> Retire:
     """Return what retires a target. `kinds`: guarded ones that go, too; `namespace`: only what is there.
 
@@ -64,19 +64,22 @@ def retire_of(
         settings.lease_duration,
         prune,
         namespace,
-        partial(_claims, ways, written or settings, target),
+        partial(claims, ways, written or settings, target),
         partial(_server, ways, target),
         partial(_taker, ways, target),
     )
 
 
-def _claims(ways: Handler, written: Settings, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
-    """Return which objects configured targets of this cluster declare at their heads, or may declare and can't be rendered."""
+def claims(ways: TargetRunner, written: Settings, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
+    """Return which objects configured targets of this cluster declare at their heads, or may declare and can't be rendered.
+
+    A template itself declares nothing.
+    """
     found: dict[Identity, str] = {}
     here = (written.state_namespace, written.installation) == (ways.settings.state_namespace, ways.settings.installation)
     for other in written.targets:
         mine = [each for each in identities if each not in found and may_declare(other, each)]
-        if not mine or (here and other.name == retiring.name) or not is_here(ways, other, retiring):
+        if other.is_template or not mine or (here and other.name == retiring.name) or not is_here(ways, other, retiring):
             continue
         try:
             declared = _declared(ways, written, other, retiring)
@@ -87,7 +90,7 @@ def _claims(ways: Handler, written: Settings, retiring: Target, identities: Coll
     return found
 
 
-def exclusive_notes(ways: Handler, written: Settings, retiring: Target, staying: Sequence[Change]) -> Iterator[str]:
+def exclusive_notes(ways: TargetRunner, written: Settings, retiring: Target, staying: Sequence[Change]) -> Iterator[str]:
     """Yield which configured targets of this cluster delete in time what stays in their exclusive namespaces, undeclared by them."""
     spaces = {change.identity.namespace for change in staying}
     for other in written.targets:
@@ -105,7 +108,7 @@ def is_here(ways: Connections, other: Target, retiring: Target) -> bool:
         return True
 
 
-def _declared(ways: Handler, written: Settings, other: Target, retiring: Target) -> dict[Identity, str]:
+def _declared(ways: TargetRunner, written: Settings, other: Target, retiring: Target) -> dict[Identity, str]:
     """Return what a target declares at its head, and what it has recorded, each with the reason to keep it. Raises AnnealError."""
     preparer = ways.preparer(other, ways.discovery(retiring))
     prepared = preparer.prepare(preparer.head().commit)
@@ -116,7 +119,7 @@ def _declared(ways: Handler, written: Settings, other: Target, retiring: Target)
     return dict.fromkeys(state.declared if state else (), late) | dict.fromkeys(heads, f"target {other.name} declares it")
 
 
-def _server(ways: Handler, target: Target) -> str:
+def _server(ways: TargetRunner, target: Target) -> str:
     """Return the running server that looks after a target; empty: none does, as far as can be read."""
     found = ways.pulse(target).server(target.name)
     return found.name if found else ""

@@ -37,6 +37,7 @@ FEEDBACK: Mapping[str, str] = {
     "cli": "handler.feedback.cli:RunLines",
     "door": "handler.feedback.prometheus:DoorMetrics",
     "emf": "handler.feedback.emf:EmfLines",
+    "instances": "handler.app.instances.status:InstanceStatus",
     "live": "handler.feedback.live_runs:LiveRuns",
     "locutus": "handler.feedback.locutus:LocutusMetrics",
     "log": "handler.feedback.log:EventLog",

@@ -46,6 +46,10 @@ class ShownInputs:
         """Return a chart's archive. Raises AnnealError."""
         return self.inputs.chart(reference)
 
+    def listed(self, name: str) -> bytes:
+        """Return the objects of a resource that the target's trigger watches. Raises AnnealError."""
+        return self.inputs.listed(name)
+
     def lacks(self, sources: Iterable[SubstituteFrom]) -> bool:
         """Whether placeholders must stand for variables of the cluster, for it can't be asked; noted then."""
         try:

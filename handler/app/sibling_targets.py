@@ -55,7 +55,8 @@ class OneRepository:
 
     def _alike(self) -> list[Target]:
         mine = self._target
-        others = [each for each in self._ways.settings.targets if each.name != mine.name and each.revision.is_like(mine.revision)]
+        others = [each for each in self._ways.settings.targets if not each.is_template and each.name != mine.name]
+        others = [each for each in others if each.revision.is_like(mine.revision)]
         return [each for each in others if each.repository.is_same(mine.repository)]
 
     def _is_here(self, other: Target) -> bool | None:

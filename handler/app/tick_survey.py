@@ -100,7 +100,7 @@ class TickSurvey:
         promoted: list[tuple[Target, Summary]] = []
         for target in targets:
             try:
-                summary = self._settled(target, found.get(state_name(target.name)), uid)
+                summary = None if target.is_template else self._settled(target, found.get(state_name(target.name)), uid)
                 place = self._ways.place(target) if summary and not target.revision.promoted else None
             except AnnealError:
                 summary = place = None

@@ -9,6 +9,7 @@ from dataclasses import replace
 from handler.app import log
 from handler.app.build import Handler
 from handler.app.external_services import ExternalServices
+from handler.app.instances.watch import InstanceWatch
 from handler.app.promotions import AwaitedLooks
 from handler.app.run_events import RunEvents
 from handler.app.target_status import TargetStatusReader
@@ -48,6 +49,12 @@ def clock_engine(session: Session, metrics: str = "prometheus") -> Engine:
     return Engine(made.prepare, build)
 
 
+def objects_engine(session: Session, metrics: str = "prometheus") -> Engine:
+    """Return the same for the instances of templates: their objects, and the clock. `metrics`: see `Parts`."""
+    made = _engine(session, lambda _: "", lambda given: replace(given, targets=session.settings.targets))
+    return Engine(made.prepare, lambda settings: replace(made.build(settings), metrics=metrics))
+
+
 def _engine(
     session: Session, queued: Callable[[Settings], str], known: Callable[[Settings], Settings] = lambda settings: settings
 ) -> Engine:
@@ -66,6 +73,8 @@ def _engine(
         queue = SqsQueue(url, longest_wait=WAIT) if url else None
         parts = Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, events=events)
         inspector = Inspector(handler)
-        return replace(parts, inspector=lambda: inspector, live=settings.page is not None)
+        follows = any(target.is_template for target in settings.targets)
+        instances = InstanceWatch(handler.templates) if follows else None
+        return replace(parts, inspector=lambda: inspector, live=settings.page is not None, instances=instances)
 
     return Engine(sandbox.start, build)

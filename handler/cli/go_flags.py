@@ -43,7 +43,7 @@ def spelled(params: Sequence[click.Parameter], args: Sequence[str]) -> Iterator[
         if option is None:
             yield f"{flag}{equals}{value}"
         elif option.is_flag:
-            yield from (flag,) if not equals or _truth(flag, value) else ()
+            yield from (flag,) if not equals or _truth(flag, value) else option.secondary_opts[:1]
         else:
             yield flag
             yield from (value,) if equals else islice(rest, 1)

@@ -2,10 +2,11 @@
 
     --trigger=oneoff | interval          2018 to 2021: the trigger is named
     --one-off   --trigger.interval.duration=1m     since 2023: a trigger is there once it is configured, and --one-off overrides it
+    --trigger.resource.config=FILE                 objects of a kind, in both
 
-As upstream, no command line runs without a trigger; what upstream has for the trigger resource and databases is refused by name. Without a
-configuration there is one instance, whose state lies beside what it applies, namespace `default` for objects that name none, every kind and
-every namespace; nothing is deleted for not being declared any more.
+As upstream, no command line runs without a trigger; what upstream has for databases is refused by name. Without a configuration there is
+one instance, whose state lies beside what it applies, namespace `default` for objects that name none, every kind and every namespace;
+nothing is deleted for not being declared any more. A resource trigger has an instance for each object.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ import click
 from handler.app import log
 from handler.app.run_events import SETTLE
 from handler.cli import reports
-from handler.cli.engine import clock_engine
+from handler.cli.engine import clock_engine, objects_engine
 from handler.cli.go_flags import go_duration
 from handler.cli.local_source import CheckoutParts, Directory, Rereading
 from handler.cli.locutus_flags import DIRECTORY, ENTRYPOINT, NAME, NAMESPACE, ROLLOUT
 from handler.cli.locutus_jsonnet import JsonnetFlags
+from handler.cli.locutus_resource import read_trigger
 from handler.cli.render import flat, one_line
-from handler.cli.run import by_the_clock, once
+from handler.cli.run import by_objects, by_the_clock, once
 from handler.cli.run_job import stoppable
 from handler.cli.session import Session
 from handler.config.git_settings import Repository, directory_url
@@ -41,8 +43,11 @@ from handler.model.errors import AnnealError
 from handler.worker.supervisor import listen
 
 MINUTE = 60.0
-_TRIGGERS = ("oneoff", "interval")
-_NO_TRIGGER = "no trigger is named: --one-off (or --trigger=oneoff) rolls out once, --trigger.interval.duration=1m again and again"
+_TRIGGERS = ("oneoff", "interval", "resource")
+_NO_TRIGGER = (
+    "no trigger is named: --one-off (or --trigger=oneoff) rolls out once, --trigger.interval.duration=1m again and again,"
+    " --trigger.resource.config=FILE for each object of a kind"
+)
 
 
 def locutus(session: Session, *, trigger: str | None, one_off: bool, interval: str | None, listen: str, **rest: object) -> int:
@@ -50,14 +55,15 @@ def locutus(session: Session, *, trigger: str | None, one_off: bool, interval: s
     known("--renderer", str(rest["renderer"]), tuple(session.added.renderers) if session.added else ("file", JSONNET))
     if idle := [f"--{name}" for name in ("qps", "burst") if rest.pop(name) is not None]:
         session.output.note(f"without effect: {', '.join(idle)}; the API server's own priority and fairness limits what is asked of it")
-    every = _every(trigger, interval, one_off=one_off, render_only=bool(rest["render_only"]))
+    objects = _objects(trigger, rest.pop("objects_file"), one_off=one_off)
+    every = None if objects else _every(trigger, interval, one_off=one_off, render_only=bool(rest["render_only"]))
     if listen and ":" not in listen:
         raise click.UsageError(f"--web.listen: expected host:port or :port, found {listen!r}")
     session.master = str(rest.pop("master"))
     named = rest.pop("config_file") or session.named  # `--config` names the same
     config = Path(str(named)) if named else None
     program = _program(rest)
-    flags = {**rest, "config": config, "every": every, "listen": listen, "program": program}
+    flags = {**rest, "config": config, "every": every, "listen": listen, "program": program, "objects": objects}
     return roll_out(session, Flags(**flags))  # type: ignore[arg-type]  # click has checked them
 
 
@@ -76,9 +82,18 @@ def _program(rest: dict[str, object]) -> JsonnetFlags | None:
     return JsonnetFlags(entrypoint, given["ext-str"], given["jpaths"])  # type: ignore[arg-type]  # the same
 
 
+def _objects(trigger: str | None, file: object, *, one_off: bool) -> Path | None:
+    """Return the file of the resource trigger; None: the flags name none, or another one overrides it."""
+    if one_off or trigger in ("oneoff", "interval"):
+        return None
+    if trigger == "resource" and file is None:
+        raise click.UsageError("--trigger=resource needs --trigger.resource.config=FILE, which names the kinds")
+    return Path(str(file)) if file else None
+
+
 def _every(trigger: str | None, interval: str | None, *, one_off: bool, render_only: bool) -> float | None:
     if trigger is not None:
-        known("--trigger", trigger, _TRIGGERS, "resource")
+        known("--trigger", trigger, _TRIGGERS)
     if one_off and trigger == "interval":
         raise click.UsageError("--one-off and --trigger=interval contradict each other; leave one of them out")
     found = go_duration(interval) if interval is not None else MINUTE if trigger == "interval" else 0.0
@@ -97,11 +112,10 @@ def _check(interval: str | None, found: float | None) -> None:
         raise click.UsageError(f"--trigger.interval.duration: expected {limits.noun} from {limits.span()}, found {interval!r}")
 
 
-def known(flag: str, name: str, names: tuple[str, ...], later: str = "") -> None:
-    """Raise click.UsageError for a name that isn't known; `later`: the one that upstream has and this version hasn't."""
+def known(flag: str, name: str, names: tuple[str, ...]) -> None:
+    """Raise click.UsageError for a name that isn't known."""
     if name not in names:
-        seen = "comes with a later version" if name and name == later else "isn't known"
-        raise click.UsageError(f"{flag}={name} {seen}; this one has {', '.join(names)}")
+        raise click.UsageError(f"{flag}={name} isn't known; this one has {', '.join(names)}")
 
 
 # --- what the flags ask for
@@ -120,7 +134,7 @@ _LEVELS = {
 class Flags:
     """What a command line asks for. `every`: seconds from run to run, None: once; `listen`: where metrics are served, empty: nowhere.
 
-    `program`: what `--renderer=jsonnet` evaluates.
+    `program`: what `--renderer=jsonnet` evaluates; `objects`: the file of a resource trigger.
     """
 
     directory: Path | None
@@ -132,6 +146,8 @@ class Flags:
     render_only: bool
     listen: str
     program: JsonnetFlags | None = None
+    objects: Path | None = None
+    write_status: bool = True
 
 
 def roll_out(session: Session, flags: Flags) -> int:
@@ -144,13 +160,15 @@ def roll_out(session: Session, flags: Flags) -> int:
     if flags.render_only:
         return _print(session, target, flags.every)
     log.configure(session.secrets.mask, level=session.log_level)
-    if flags.every is None:
+    if flags.every is None and flags.objects is None:
         with _counted(session, flags.listen):
             return once(session, (target,))
     if flags.listen:
         session.settings = replace(session.settings, metrics=replace(session.settings.metrics, bind=flags.listen))
-    engine = clock_engine(session, "locutus")
-    return by_the_clock(session, (target,), flags.every, engine, _WEB if flags.listen else "metrics.bind")
+    listening = _WEB if flags.listen else "metrics.bind"
+    if flags.every is None:
+        return by_objects(session, (target,), objects_engine(session, "locutus"), listening)
+    return by_the_clock(session, (target,), flags.every, clock_engine(session, "locutus"), listening)
 
 
 def _files(session: Session, flags: Flags) -> Callable[[], Directory | CheckoutParts] | None:
@@ -177,6 +195,9 @@ def _files(session: Session, flags: Flags) -> Callable[[], Directory | CheckoutP
 def _use(session: Session, files: Callable[[], Directory | CheckoutParts] | None, flags: Flags) -> Target:
     """Make the files' target the session's; without files the configured one, from its repository. Raises ConfigInvalid, SourceRefused."""
     settings = _configured(session, flags.config) if flags.config else _unconfigured(flags.renderer)
+    if flags.objects:
+        trigger = read_trigger(flags.objects, write_status=flags.write_status)
+        settings = replace(settings, targets=tuple(replace(each, trigger=trigger) for each in settings.targets))
     if files is None:
         session.settings = settings
         return session.target(None)
@@ -234,9 +255,11 @@ def _print(session: Session, target: Target, every: float | None) -> int:
 
 
 def _print_once(session: Session, target: Target) -> None:
-    source = session.handler.source(target)
-    rendered = session.handler.render(target, source.fetch(source.head(target.revision).commit, target.path))
-    session.output.text(one_line(flat(rendered)) + "\n")
+    handler = session.handler
+    for each in handler.instances.look(target).values() if target.is_template else (target,):
+        source = handler.source(each)
+        rendered = handler.render(each, source.fetch(source.head(each.revision).commit, each.path))
+        session.output.text(one_line(flat(rendered)) + "\n")
 
 
 @contextlib.contextmanager

@@ -10,11 +10,8 @@ NAME = "locutus"  # the target that there is without a configuration
 NAMESPACE = "default"
 DIRECTORY, ROLLOUT, ENTRYPOINT = "manifests", "rollout.yaml", "jsonnet/main.jsonnet"
 LOG_LEVELS = ("all", "debug", "info", "warn", "error", "none")
-_RESOURCE = "the trigger resource comes with a later version"
 _DATABASE = "no database triggers a rollout, is a source of one, or is reported to"
 _REFUSED = {
-    "--trigger.resource.config": _RESOURCE,
-    "--trigger.resource.write-status": _RESOURCE,
     "--trigger.database.config": _DATABASE,
     "--source.database.file": _DATABASE,
     "--database-connections-file": _DATABASE,

@@ -15,7 +15,7 @@ import click
 from handler.app import log
 from handler.app.run_guard import announced, guarded
 from handler.cli import reports
-from handler.cli.engine import clock_engine
+from handler.cli.engine import clock_engine, objects_engine
 from handler.cli.ordered_runs import in_order
 from handler.cli.run_job import printing, retry, stoppable
 from handler.cli.session import Session, local_user
@@ -35,6 +35,8 @@ def run(session: Session, *, targets: Sequence[str], trigger: str, interval: str
     every, chosen = duration(interval, "--interval"), session.these_or_all(targets)
     if not chosen:
         raise click.UsageError("no target is configured")
+    if trigger == "resource":
+        return by_objects(session, chosen if targets else [each for each in chosen if each.is_template])
     return once(session, chosen) if trigger == "oneoff" else by_the_clock(session, chosen, every)
 
 
@@ -65,6 +67,20 @@ def by_the_clock(
     settings = replace(session.settings, targets=tuple(chosen), interval=every, drift_interval=RANGES["duration"].most)
     log.configure(session.secrets.mask, level=session.log_level)
     return run_alone(settings, lambda: engine or clock_engine(session), listening)
+
+
+def by_objects(session: Session, chosen: Sequence[Target], engine: Engine | None = None, listening: str = "metrics.bind") -> int:
+    """Run the instances of these templates as their objects change, until SIGTERM or SIGINT; return the exit status.
+
+    `engine`, `listening`: as of `by_the_clock`. Raises click.UsageError: one of them has no resource trigger, or none has.
+    """
+    plain = [each.name for each in chosen if not each.is_template]
+    if plain or not chosen:
+        which = f"target {plain[0]} has" if plain else "the targets have"
+        raise click.UsageError(f"--trigger=resource: {which} no trigger of that kind; it is written under trigger: {{resource: ...}}")
+    settings = replace(session.settings, targets=tuple(chosen))
+    log.configure(session.secrets.mask, level=session.log_level)
+    return run_alone(settings, lambda: engine or objects_engine(session), listening)
 
 
 def duration(text: str, flag: str) -> float:

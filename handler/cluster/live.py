@@ -7,9 +7,10 @@ prune the other half.
 from __future__ import annotations
 
 import queue
+import re
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -151,16 +152,23 @@ def _new(item: Object, seen: set[tuple[str, str]]) -> bool:
 
 
 def matches(item: Object, selector: str) -> bool:
-    """Return whether an object carries all labels of `k=v,k=v`; of a bare `k` any value counts, `!k` is one that it lacks.
-
-    Of a lone `k in (v,w)` one of them counts.
-    """
+    """Return whether an object carries the labels of a selector, as the API server reads it: `k=v,k!=v,k,!k,k in (v,w),k notin (v,w)`."""
     labels = item["metadata"].get("labels") or {}
-    name, among, values = selector.partition(" in ")
-    if among:
-        return labels.get(name) in values.strip("()").split(",")
-    terms = (term.partition("=") for term in selector.split(",") if term)
-    return all(labels.get(key) == value if equal else (key.lstrip("!") in labels) != key.startswith("!") for key, equal, value in terms)
+    return all(_holds(term.strip(), labels) for term in _TERM.findall(selector))
+
+
+_TERM = re.compile(r"[^,(]+(?:\([^)]*\))?")
+
+
+def _holds(term: str, labels: Mapping[str, str]) -> bool:
+    """Whether one term of a selector holds; a label that is missing is none of any values."""
+    if among := re.fullmatch(r"(\S+) (in|notin) \((.*)\)", term):
+        values = [value.strip() for value in among[3].split(",")]
+        return (labels.get(among[1]) in values) == (among[2] == "in")
+    key, operator, value = re.fullmatch(r"([^=!]*)(!=|==?|)(.*)", term.removeprefix("!")).groups()  # type: ignore[union-attr]  # it matches any
+    if not operator:
+        return (key in labels) != term.startswith("!")
+    return (labels.get(key.strip()) == value.strip()) == (operator != "!=")
 
 
 def named(item: Object, resource: Resource) -> Object:

@@ -16,7 +16,7 @@ import yaml
 from handler.config import promotion_order, value_formats
 from handler.config.decode import BAD, Decoder, child, nearest, within
 from handler.config.renderer_settings import AUTO, FILE, HELM, JSONNET, KUSTOMIZE, NIX
-from handler.config.setting_rules import Fault
+from handler.config.setting_fault import Fault
 from handler.config.settings import Settings, Target, WebhookSettings
 from handler.config.settings_shape import Slot
 from handler.config.target_order import note_mistakes

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from handler.config.decode import nearest
-from handler.config.setting_rules import Fault
+from handler.config.setting_fault import Fault
 from handler.config.settings import Settings, Target
 from handler.config.target_order import circles
 from handler.config.value_formats import is_glob

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from handler.config import cel
 from handler.config.decryption import Decryption
@@ -16,6 +16,7 @@ from handler.config.git_settings import Promoted, Repository, RepositoryAuth, Re
 from handler.config.page_settings import PageOidc, PageProxy, PageSettings, PageToken, RoleBinding
 from handler.config.post_build import PostBuild
 from handler.config.renderer_settings import OF_FILES, OPTIONS, Chart, ChartSource, RendererSettings
+from handler.config.setting_fault import Fault, SettingRule
 from handler.config.settings import (
     Cluster,
     Eks,
@@ -29,30 +30,10 @@ from handler.config.settings import (
     Wait,
 )
 from handler.config.settings_shape import Json
+from handler.config.trigger_rules import OF_TRIGGERS
+from handler.config.trigger_settings import ResourceTrigger, WatchedResource
 from handler.config.value_formats import is_glob, plain
 from handler.model.to_json import camel
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One finding: the field it stands in (empty: the mapping itself), what was seen, the way out.
-
-    `within`: keys, names and entries that lead on from that field to where it is written.
-    """
-
-    field: str
-    message: str
-    fix: str = ""
-    within: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SettingRule:
-    """A check of some fields of a class; `check` takes their values in this order."""
-
-    cls: type
-    fields: tuple[str, ...]
-    check: Callable[..., Iterator[Fault]]
 
 
 def one_of(*names: str, least: int = 1) -> Callable[..., Iterator[Fault]]:
@@ -317,6 +298,7 @@ SOME = (
     (RoleBinding, "targets"),
     (Target, "namespaces"),
     (Target, "adopt"),
+    (ResourceTrigger, "resources"),
 )
 """Lists that hold at least one item."""
 PLACES = ("env", "file", "aws_secrets_manager", "aws_parameter", "kubernetes_secret")
@@ -349,6 +331,7 @@ RULES = (
     SettingRule(Target, ("exclusive", "namespaces"), exclusive_inside),
     SettingRule(Settings, ("targets", "state_namespace"), exclusive_once),
     SettingRule(Target, ("rollback", "wait", "rollout"), fails_at_all),
+    *OF_TRIGGERS,
     SettingRule(PageProxy, ("secret",), proxy_has_secret),
     SettingRule(PageProxy, ("secret_header", "user_header", "groups_header"), headers_differ),
     SettingRule(PageOidc, ("scopes",), asks_openid),
@@ -357,5 +340,12 @@ RULES = (
     SettingRule(RoleBinding, ("groups", "users"), binds),
 )
 
-UNIQUE: dict[type, str] = {Target: "name", ReplayToken: "name", PageToken: "name", PrometheusSettings: "url", ChartSource: "url"}
+UNIQUE: dict[type, str] = {
+    Target: "name",
+    ReplayToken: "name",
+    PageToken: "name",
+    PrometheusSettings: "url",
+    ChartSource: "url",
+    WatchedResource: "name",
+}
 """Lists of these hold no two items with the same value of that key."""

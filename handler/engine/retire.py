@@ -63,7 +63,8 @@ class Retire:
 
     `has_taken`: whether it has begun to take a record over: until then nothing carries its marks; `claims`: returns which objects
     configured targets declare, or may declare, each with the reason to keep it; `server`: returns the running server that looks after it;
-    `taker`: the target whose record says that it takes this one over; `wrote`: called with what was written.
+    `taker`: the target whose record says that it takes this one over; `wrote`: called with what was written; `ends`: raises if the target
+    goes on by now, asked of each record that is read.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Retire:
     server: Callable[[], str] = str
     taker: Callable[[], str] = str
     wrote: Callable[[Sequence[Change]], None] = lambda _: None
+    ends: Callable[[State], None] = lambda _: None
     _planner: Planner | None = None
     _done: list[Change] = field(default_factory=list)
 
@@ -125,6 +127,7 @@ class Retire:
             seen = f"its record is of another cluster ({state.cluster_uid}, this one is {uid}), as one from a backup is"
             delete = kubectl("delete", Identity("", "ConfigMap", self.store.namespace, state_name(self.name)))
             raise TargetMoved.of(subject, seen, fix=f"if nothing of it is here: {delete}")
+        self.ends(state)
         return stored
 
     def _end(self, lease: HeldLease) -> None:

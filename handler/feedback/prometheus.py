@@ -23,6 +23,7 @@ from handler.model.errors import (
 )
 from handler.model.event import Job
 from handler.model.health import HealthState
+from handler.model.instance import is_instance, template_of
 from handler.model.plan import DONE
 from handler.model.result import FAILURES, IN_SYNC, INTERNAL, Outcome, Result
 from handler.model.run_event import DeliveryDecided, HealthChanged, HealthFound, PlanHeld, RunEnded, RunPhase
@@ -44,6 +45,7 @@ GAUGES = {
 }
 _BEFORE_ANY = frozenset(error.code for error in (KubeconfigInvalid, SecretUnavailable, AccessDenied, ServerPinned, ConfigInvalid))
 """Codes of failures that say nothing of whether a host or a cluster answers."""
+_BAD = (HealthState.HEALTHY, HealthState.PROGRESSING, HealthState.UNKNOWN, HealthState.DEGRADED)  # the worst last
 _OTHER = "other"  # the label of a code that no error of ours, or of an added part, has
 
 
@@ -155,7 +157,10 @@ class DoorMetrics(_Exposed):
 
 
 class RunMetrics(_Exposed):
-    """Metrics of the worker process; a target's gauges appear with its first run. `places`: of targets; `interval`: between two ticks."""
+    """Metrics of the worker process; a target's gauges appear with its first run. `places`: of targets; `interval`: between two ticks.
+
+    Instances count as runs of their template, which alone has gauges: how many series there are doesn't follow from what users create.
+    """
 
     hears: ClassVar[tuple[type, ...]] = (RunEnded, RunPhase, HealthChanged, HealthFound, PlanHeld)
 
@@ -197,23 +202,25 @@ class RunMetrics(_Exposed):
         match event:
             case RunEnded(result=result) if result.outcome is not Outcome.LAGGING:  # that is no end
                 self.run(event.job, result, event.seconds)
-            case RunPhase():
+            case RunPhase() if not is_instance(event.target):
                 self._gauges["waiting"].labels(event.target).set(event.since)
-            case HealthChanged():
+            case HealthChanged() if not is_instance(event.target):
                 self.health(event.target, HealthState(event.after))
             case HealthFound():
-                for target, state in event.targets.items():
+                for target, state in by_template(event.targets).items():
                     self.health(target, state)
-            case PlanHeld():
+            case PlanHeld() if not is_instance(event.target):
                 self._gauges["held"].labels(event.target).set(1)
 
     def run(self, job: Job, result: Result, seconds: float) -> None:
         """Count the end of a run, and show how its target stands."""
-        target = result.target
+        target = template_of(result.target)
         self._ended(job, result)
         self._seconds.labels(target).observe(seconds)
         for change in result.written:
             self._changes.labels(target, DONE[change.action]).inc()
+        if is_instance(result.target):
+            return
         if not job.dry_run and result.outcome in IN_SYNC | FAILURES and not (result.standing and result.standing.refused):
             self._failed[target] = self._failed.get(target, 0) + 1 if result.outcome in FAILURES else 0
         self._show(result)
@@ -221,6 +228,8 @@ class RunMetrics(_Exposed):
     def quiet(self, job: Job, result: Result) -> None:
         """Count a tick that needed no run, and show how its target stands; it took no time of its own."""
         self._ended(job, result)
+        if is_instance(result.target):
+            return
         self._failed[result.target] = 0
         self._show(result)
 
@@ -234,8 +243,9 @@ class RunMetrics(_Exposed):
             self._health.labels(target, str(each)).set(each is state)
 
     def _ended(self, job: Job, result: Result) -> None:
-        self._runs.labels(result.target, job.cause, str(result.outcome), _bounded(result.code)).inc()
-        place = self._places.get(result.target)
+        name = template_of(result.target)
+        self._runs.labels(name, job.cause, str(result.outcome), _bounded(result.code)).inc()
+        place = self._places.get(name)
         if place is None or result.code in _BEFORE_ANY:
             return
         self._cluster_up.labels(place.cluster).set(result.code != ClusterUnavailable.code)  # a run asks it first
@@ -259,6 +269,15 @@ class RunMetrics(_Exposed):
         self._gauges["failures"].labels(target).set(failures)
         if result.outcome is not Outcome.REFUSED:  # the target stands as its record says
             self._gauges["next_try"].labels(target).set(result.next_try if result.outcome in FAILURES else 0.0)
+
+
+def by_template(found: Mapping[str, HealthState]) -> dict[str, HealthState]:
+    """Return the health of targets, of instances the worst of each template's."""
+    worst: dict[str, HealthState] = {}
+    for target, state in found.items():
+        name = template_of(target)
+        worst[name] = max(worst.get(name, state), state, key=_BAD.index)
+    return worst
 
 
 def _bounded(code: str) -> str:

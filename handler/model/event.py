@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 
 NAMED = ("replay", "oneoff")  # triggers of named requests, by a person or a pipeline, which wait for an id's end
+RESOURCE = "resource"
+"""The trigger of what an instance's object, or one that its trigger lists, asks for."""
 ASKED = (*NAMED, "approval", "rollback", "unpin", "promotion")  # what reports call those (`Job.cause`)
 
 
@@ -61,7 +63,7 @@ class Delivery:
 class Job:
     """One request to run a target.
 
-    `trigger`: push | replay | tick | drift | oneoff. `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
+    `trigger`: push | replay | tick | drift | resource | oneoff. `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
     `rollback`: go back to the commit that was deployed before, and pin it. `promote`: a person brings what another target has, pinned to
     nothing; it is asked for in this process alone.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
@@ -93,8 +95,8 @@ class Job:
 
     @property
     def drift(self) -> bool:
-        """A drift run always LISTs, so it sees what changed behind git's back."""
-        return self.trigger == "drift"
+        """A drift run always LISTs, so it sees what changed behind git's back; so does one that a live object asked for."""
+        return self.trigger in ("drift", RESOURCE)
 
     @property
     def cause(self) -> str:
@@ -138,7 +140,7 @@ class Job:
         named = max((self, newer), key=lambda job: (job.trigger in ("replay", "oneoff"), job.trigger != "tick", job is newer))
         return Job(
             target=newer.target,
-            trigger="drift" if "drift" in (self.trigger, newer.trigger) else named.trigger,
+            trigger=next((each for each in ("drift", RESOURCE) if each in (self.trigger, newer.trigger)), named.trigger),
             hint=newer.hint or self.hint,
             actor=named.actor or newer.actor or self.actor,
             deliveries=(*self.deliveries, *newer.deliveries)[-20:],

@@ -54,21 +54,26 @@ def instance_name(template: str, namespace: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class Instance:
-    """An instance's object. `body`: as it was seen; a copy without what `lean` leaves out. `generation`: 0 where the server counts none."""
+    """An instance's object. `body`: what of it is configuration; `generation`: 0 where the server counts none.
+
+    `definition`: the uid of its kind's definition; empty: it has none, or it may not be read.
+    """
 
     identity: Identity
     uid: str
     body: dict[str, Any] = field(repr=False, hash=False)
     generation: int = 0
     terminating: bool = False
+    definition: str = ""
 
     @classmethod
-    def of(cls, live: dict[str, Any]) -> Instance:
+    def of(cls, live: dict[str, Any], definition: str = "") -> Instance:
         """Return the instance of a live object."""
         metadata = live["metadata"]
         generation = metadata.get("generation")
         count = generation if type(generation) is int else 0
-        return cls(identity_of(live), str(metadata.get("uid") or ""), configuration(live), count, bool(metadata.get("deletionTimestamp")))
+        going = bool(metadata.get("deletionTimestamp"))
+        return cls(identity_of(live), str(metadata.get("uid") or ""), configuration(live), count, going, definition)
 
     @property
     def key(self) -> str:

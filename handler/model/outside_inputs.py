@@ -4,6 +4,7 @@
 //cluster/version, //cluster/apis  version of the cluster, digest of what it serves
 //values/<kind>/<name>             uid and resourceVersion of an object in the target's namespace
 //chart/<url>/<name>/<asked>       digest of a chart's archive
+//instance/list/<resource>         digest of the objects of a resource that the target's trigger watches
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from handler.model.tree import OUTSIDE
 
 _API, _VERSION = re.compile(r"[A-Za-z0-9./-]+"), re.compile(r"v?[0-9]+\.[0-9]+[A-Za-z0-9.+-]*")
 VERSION, APIS, VALUES, CHART_READ = (f"{OUTSIDE}{name}" for name in ("cluster/version", "cluster/apis", "values/", "chart/"))
+LISTED = f"{OUTSIDE}instance/list/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,9 @@ class OutsideInputs(Protocol):
     def chart(self, reference: ChartReference) -> FetchedChart:
         """Return a chart's archive. Raises AnnealError: the operator doesn't list its URL, it isn't there, or its bytes have changed."""
 
+    def listed(self, name: str) -> bytes:
+        """Return the objects of a resource that the target's trigger watches, as JSON. Raises AnnealError: it watches none of that name."""
+
     def recorded(self) -> tuple[KnownChart, ...]:
         """Return what the record should hold of charts once this commit is recorded."""
 
@@ -151,6 +156,10 @@ class NothingOutside:
         raise OperatorError.of(
             f"chart {reference.name or reference.url}", "isn't in git, and nothing is fetched here", place=reference.place
         )
+
+    def listed(self, name: str) -> bytes:
+        """Raise OperatorError: nothing is watched."""
+        raise OperatorError.of(f"resource {name}", "is listed for instances of a trigger, and this is none")
 
     def recorded(self) -> tuple[KnownChart, ...]:
         """Return nothing."""

@@ -22,6 +22,7 @@ from handler.model.errors import (
     SecretUnavailable,
     ServerPinned,
 )
+from handler.model.instance import template_of
 
 THREADS, MOST_THREADS = 4, 16
 """Runs at once of one cluster; of all together."""
@@ -37,21 +38,24 @@ Compartment = tuple[str, Hashable]
 
 
 class Bulkheads:
-    """Which targets may run beside which. `threads`: how many runs there may be at once."""
+    """Which targets may run beside which; an instance is where its template is. `threads`: how many runs there may be at once."""
 
     def __init__(self, settings: Settings) -> None:
-        self._of = {target.name: _compartments(target) for target in settings.targets}
-        kinds = Counter(kind for kind, _ in {compartment for compartments in self._of.values() for compartment in compartments})
+        self._places = {target.name: _compartments(target) for target in settings.targets}
+        kinds = Counter(kind for kind, _ in {compartment for compartments in self._places.values() for compartment in compartments})
         self.threads = min(MOST_THREADS, THREADS * max(kinds.values(), default=1))
         self._room = {kind: max(_LEAST, self.threads // count) for kind, count in kinds.items()}
         self._alone = {kind for kind, count in kinds.items() if count == 1}
         self._mute: frozenset[Compartment] = frozenset()
         self._noting = threading.Lock()
 
+    def _of(self, target: str) -> tuple[Compartment, ...]:
+        return self._places[template_of(target)]
+
     def mute(self, target: str, kind: str) -> None:
         """Note that a target's `cluster` or `git host` doesn't answer; the only one of its kind holds up no other."""
         with self._noting:
-            self._mute |= {compartment for compartment in self._of[target] if compartment[0] == kind and kind not in self._alone}
+            self._mute |= {compartment for compartment in self._of(target) if compartment[0] == kind and kind not in self._alone}
 
     def ended(self, target: str, code: str) -> None:
         """Note by the code that a run ended with (empty: all is well) whether its cluster and git host answer."""
@@ -59,16 +63,16 @@ class Bulkheads:
             self.mute(target, _SILENCE[code])
         elif code not in _UNHEARD:
             with self._noting:
-                self._mute -= set(self._of[target])
+                self._mute -= set(self._of(target))
 
     def beside(self, busy: Collection[str]) -> Callable[[str], bool]:
         """Return the condition under which a target may run beside these."""
-        taken = Counter(compartment for target in busy for compartment in self._of[target])
+        taken = Counter(compartment for target in busy for compartment in self._of(target))
         full = {compartment for compartment, count in taken.items() if count >= self._room[compartment[0]]}
         mute = self._mute
-        if sum(not mute.isdisjoint(self._of[target]) for target in busy) >= self.threads // _MUTE_SHARE:
+        if sum(not mute.isdisjoint(self._of(target)) for target in busy) >= self.threads // _MUTE_SHARE:
             full |= mute
-        return lambda target: full.isdisjoint(self._of[target])
+        return lambda target: full.isdisjoint(self._of(target))
 
 
 def _compartments(target: Target) -> tuple[Compartment, ...]:

@@ -37,10 +37,15 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class RecordedInstance:
-    """The object that a target is an instance for; the target's name alone may be cut."""
+    """The object that a target is an instance for; the target's name alone may be cut. `definition`: the uid of its kind's, if known.
+
+    `generation`: of the object, by which the newest run went that has written the record.
+    """
 
     identity: Identity
     uid: Line
+    definition: Line = ""
+    generation: int = 0
 
 
 FORMAT = 6

@@ -22,6 +22,7 @@ from functools import partial
 from handler import __version__
 from handler.config.settings import Settings, Target
 from handler.model.errors import AnnealError
+from handler.model.instance import template_of
 from handler.state.cluster_port import StateObjects
 from handler.state.heartbeat import EVERY, INTERVALS, Heartbeat, Signs
 from handler.worker.metric_labels import places
@@ -67,12 +68,13 @@ class HeartbeatRenewal:
             thread.join(max(end - time.monotonic(), 0.0))
 
     def looked(self, target: str) -> None:
-        """Note that a target was looked at now."""
-        self._of[target].look(target)
+        """Note that a target was looked at now; of an instance its template is."""
+        name = template_of(target)
+        self._of[name].look(name)
 
     def watched(self, target: Target) -> None:
         """Note that the health of all targets on this one's cluster is watched now."""
-        self._of[target.name].watch()
+        self._of[template_of(target.name)].watch()
 
 
 class _Pulse:

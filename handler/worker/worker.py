@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from handler.app.instances.watch import InstanceWatch
 from handler.app.run_events import SETTLE, RunEvents
 from handler.app.run_guard import Run, announced, guarded
 from handler.app.target_status import Json, TargetStatusReader, ended
@@ -23,6 +24,7 @@ from handler.engine.run.errors import DependencyNotReady
 from handler.feedback.exposition import Exposition
 from handler.feedback.prometheus import RunMetrics
 from handler.model.event import Job
+from handler.model.instance import template_of
 from handler.model.result import Outcome, Result
 from handler.queues.bulkheads import Bulkheads
 from handler.queues.inbox import Closed, Inbox
@@ -30,7 +32,8 @@ from handler.queues.inline import Inline
 from handler.queues.pending import Work
 from handler.queues.sqs import SqsQueue
 from handler.worker.dead_letter_count import DeadLetterCount
-from handler.worker.health_watch.cluster_watch import HealthWatch, WatchConnections
+from handler.worker.health_watch.cluster_watch import HealthWatch
+from handler.worker.health_watch.scopes import WatchConnections
 from handler.worker.heartbeat_renewal import HeartbeatRenewal
 from handler.worker.metric_labels import places
 from handler.worker.sqs_consumer import SqsConsumer
@@ -55,7 +58,8 @@ class Parts:
 
     `look`: surveys the ticks of many targets; None: each has its run. `clock`: `tick`, or `drift` to compare live with git each time.
     `queue`: one that several workers share. `ways`: to the clusters, for heartbeats and health. `metrics`: the counting row of `FEEDBACK`.
-    `inspector`: returns what answers that a record doesn't say. `live`: whether a page shows runs as they go on.
+    `inspector`: returns what answers that a record doesn't say. `live`: whether a page shows runs as they go on. `instances`: follows the
+    objects of templates; None: there are none.
     """
 
     run: Run
@@ -70,6 +74,7 @@ class Parts:
     events: RunEvents = field(default_factory=RunEvents)
     inspector: Callable[[], Inspector] | None = None
     live: bool = False
+    instances: InstanceWatch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +116,22 @@ class Worker:
         self._clock = parts.clock
         self._consumer = self._taking_from(parts.queue) if parts.queue else None
         self._letters = DeadLetterCount(parts.queue, self._metrics.dead_letters) if parts.queue else None
+        self._instances = parts.instances
+        if self._instances:
+            self._instances.ask = self._due
+            self._instances.status = events.add("instances", self._instances.instances, parts.mask)
         self._heart: HeartbeatRenewal | None = None
         self._health: HealthWatch | None = None
         if parts.ways:
             self._heart = HeartbeatRenewal(settings, parts.ways.records, parts.mask, self._metrics.heartbeat)
             self._health = HealthWatch(settings, parts.ways, parts.mask, self._heart.watched, events.announce)
+            if parts.instances:
+                parts.instances.tell(self._health.add, self._health.remove)
             events.add("wakes", settings, parts.ways.records, self._wake)
 
     @property
-    def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch]:
-        return (each for each in (self._letters, self._heart, self._health) if each)
+    def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch | InstanceWatch]:
+        return (each for each in (self._letters, self._heart, self._health, self._instances) if each)
 
     def _taking_from(self, queue: SqsQueue) -> SqsConsumer:
         return SqsConsumer(queue, self._names, self._bulkheads.threads, self._put, lambda: self._queue.busy, lambda: self._queue.resting)
@@ -170,7 +181,7 @@ class Worker:
 
     def _accept(self, work: Work) -> Json:
         """Put a job into the queue, once however often it is sent; return its run and the life of the worker."""
-        if work.job.target not in self._names:
+        if template_of(work.job.target) not in self._names:
             _LOG.warning("a job for an unknown target was dropped", extra={"fields": {"target": work.job.target}})
             return {"run": work.run, "boot": self._queue.runs.boot}
         return {"run": self._queue.accept_new(_taken(work)), "boot": self._queue.runs.boot}

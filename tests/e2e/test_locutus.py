@@ -27,7 +27,7 @@ from handler.model.names import state_name
 from tests.e2e.heartbeats import looked_after
 from tests.e2e.serve_process import PATIENCE, ROOT, until
 from tests.kubectl import Kubectl
-from tests.locutus import CUSTOM, DIRECTORY, FILE, KEY, ONCE, PROGRAMS, RENDERED, ROLLOUT, STAYING
+from tests.locutus import DIRECTORY, FILE, KEY, ONCE, PROGRAMS, RENDERED, ROLLOUT, STAYING
 
 DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -174,10 +174,6 @@ def test_render_only_prints_at_each_interval_and_no_mistake_ends_it(nowhere: Pla
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
-
-
-def test_a_trigger_that_comes_later_is_refused(nowhere: Place) -> None:
-    nowhere.run(CUSTOM, code=USAGE)
 
 
 def test_a_program_is_rolled_out_as_it_says(place: Place) -> None:

@@ -86,13 +86,16 @@ def prune() -> None:
 
 @command("run")
 @targets_argument
-@click.option("--trigger", type=click.Choice(["oneoff", "interval"]), default="oneoff", show_default=True, help="Once, or until SIGTERM.")
+@click.option(
+    "--trigger", type=click.Choice(["oneoff", "interval", "resource"]), default="oneoff", show_default=True, help="Once, or until SIGTERM."
+)
 @click.option("--interval", metavar="DURATION", default="1m", show_default=True, help="With --trigger=interval: from run to run, about.")
 def run() -> None:
     """Bring TARGETS, or all that are configured, to what git declares, without a push.
 
     `oneoff` runs each of them once and exits with the worst of their ends. `interval` stays: it begins at once, then compares live with
-    git each time and mends every difference; a failure is a line of its log and ends nothing.
+    git each time and mends every difference; a failure is a line of its log and ends nothing. `resource` stays, too, and follows the
+    objects of the targets' triggers: each is an instance, which runs when its object changes.
     """
 
 
@@ -139,9 +142,17 @@ def promote() -> None:
 @click.option("--renderer.jsonnet.entrypoint", "entrypoint", type=PATH, help=f"The program [{ENTRYPOINT}].")
 @click.option("--renderer.jsonnet.ext-str", "strings", metavar="NAME=VALUE", multiple=True, help="An external variable of it; repeatable.")
 @click.option("--renderer.jsonnet.jpaths", "searched", metavar="DIR", multiple=True, help="A directory of its imports; repeatable.")
-@click.option("--trigger", metavar="NAME", help="oneoff | interval.")
+@click.option("--trigger", metavar="NAME", help="oneoff | interval | resource.")
 @click.option("--one-off", is_flag=True, help="Roll out once, whatever other triggers are configured.")
 @click.option("--trigger.interval.duration", "interval", metavar="DURATION", help="From run to run [1m0s with --trigger=interval].")
+@click.option("--trigger.resource.config", "objects_file", type=PATH, help="A resource trigger: each object is rolled out by itself.")
+@click.option(
+    "--trigger.resource.write-status/--trigger.resource.no-write-status",
+    "write_status",
+    default=True,
+    show_default=True,
+    help="Write how that goes into the objects' status.",
+)
 @click.option("--render-only", is_flag=True, help="Print the objects and the Rollout as JSON, and ask no cluster.")
 @click.option("--web.listen", "listen", metavar="HOST:PORT", default="", help="Serve /metrics there while it runs; upstream's is :8080.")
 @click.option("--qps", metavar="NUMBER", type=go_int, help="Without effect.")

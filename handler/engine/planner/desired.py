@@ -294,7 +294,8 @@ def request_for(target: Target, source: CommitSource, known: Files, *, older: bo
     called = Called(target.name, namespaces, shown or "", in_git=shown is None)
     weak = target.sandbox == "weak"
     request = RenderRequest(target.path, options.include, options.exclude, target.rollout, known, older, called, options, weak=weak)
-    return replace(request, post_build=target.post_build, compat=target.compat)
+    configuration = target.instance.body if target.instance else {}
+    return replace(request, post_build=target.post_build, compat=target.compat, configuration=configuration)
 
 
 def changed_renderer(target: str, recorded: str, now: str) -> Problem:

@@ -18,4 +18,5 @@ def recorded_instance(target: Target, state: State) -> RecordedInstance | None:
     if known is not None and known.identity != instance.identity:
         seen = f"its record is of {known.identity}, and {instance.identity} has the same name as a target"
         raise StateInvalid.of(f"target {target.name}", seen, fix=f"give {instance.identity} another name")
-    return RecordedInstance(instance.identity, instance.uid)
+    definition = instance.definition or (known.definition if known else "")
+    return RecordedInstance(instance.identity, instance.uid, definition, instance.generation)

@@ -42,8 +42,9 @@ def find_imports(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator
 def evaluate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
     """Yield the objects of a program, or its mistakes.
 
-    Options: `files`: the path of each part; `entrypoint`; `found`, `missing`: see `table`; `config`: JSON; `strings`, `codes`: external
-    variables; `top_strings`, `top_codes`: top-level arguments; `rollout`: see `encode_output`.
+    Options: `files`: the path of each part; `lists`: what is imported of a trigger's resources, of each part behind them; `entrypoint`;
+    `found`, `missing`: see `table`; `config`: JSON; `strings`, `codes`: external variables; `top_strings`, `top_codes`: top-level
+    arguments; `rollout`: see `encode_output`.
     """
     importer = Importer(options, parts)
     entrypoint = printable(options["entrypoint"], MAX_PATH)
@@ -69,7 +70,8 @@ class Importer:
     """Answers the imports of one evaluation. `problem`: why it ended one."""
 
     def __init__(self, options: Mapping[str, Any], parts: Sequence[bytes]) -> None:
-        self.files = dict(zip(options["files"], parts, strict=True))
+        self.files = dict(zip((*options["files"], *options["lists"]), parts, strict=True))
+        self._lists = frozenset(options["lists"])
         self.problem: Problem | None = None
         self._entrypoint, self._config = options["entrypoint"], options["config"]
         self._found = {(base, text): path for base, text, path in options["found"]}
@@ -79,6 +81,8 @@ class Importer:
         """Return name and text of an imported file. Raises ValueError, with the reason in `problem`."""
         if text == CONFIGURATION:
             return CONFIGURATION, self._config
+        if text in self._lists:
+            return text, self.files[text].decode()
         path = self._entrypoint if text == ENTRY else self._found.get((base, text))
         if path is None:
             fix = "write the path as one literal: import 'lib/web.libsonnet'"

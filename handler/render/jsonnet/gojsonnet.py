@@ -23,9 +23,12 @@ LIMITS = ProgramLimits()
 _FLAGS = {"strings": "--ext-str-file", "codes": "--ext-code-file", "top_strings": "--tla-str-file", "top_codes": "--tla-code-file"}
 
 
-def program(tool: str, options: Mapping[str, Any], search: Sequence[str], files: Mapping[str, bytes]) -> tuple[Program, list[bytes]]:
-    """Return what is run and its files. `tool`: the program; `options`: as of `evaluate`; `search`: of imports."""
+def program(
+    tool: str, options: Mapping[str, Any], search: Sequence[str], files: Mapping[str, bytes], lists: Mapping[str, bytes]
+) -> tuple[Program, list[bytes]]:
+    """Return what is run and its files. `tool`: the program; `options`: as of `evaluate`; `search`: of imports; `lists`: of a trigger."""
     contents = {**files, f"{OWN}/{CONFIGURATION}": options["config"].encode()}
+    contents |= {f"{OWN}/{path}": text for path, text in lists.items()}
     arguments: list[str] = []
     for kind, flag in _FLAGS.items():
         for number, (name, text) in enumerate(options[kind].items()):

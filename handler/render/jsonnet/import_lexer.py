@@ -19,6 +19,8 @@ from handler.render.frames import decode_problem
 
 CONFIGURATION = "generic-operator/config"
 """What a program imports to get its configuration, as Locutus calls it."""
+LISTS = re.compile(r"locutus-runtime/([A-Za-z0-9_.-]{1,63})/list")
+"""What a program imports to get the objects of a resource that its trigger watches."""
 MAX_IMPORTS = 50_000
 """Of all files of a program."""
 CODE, TEXT, BYTES = "import", "importstr", "importbin"

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from handler.model.errors import AnnealError, Problem, SourceRefused
 from handler.model.tree import DIRECTORY, MAX_PATH, is_lfs_pointer, printable, resolve_links
 from handler.render.file_renderer import at_most, refuse
-from handler.render.jsonnet.import_lexer import CODE, CONFIGURATION, MAX_IMPORTS, Import, decode_imports
+from handler.render.jsonnet.import_lexer import CODE, CONFIGURATION, LISTS, MAX_IMPORTS, Import, decode_imports
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import MAX_TOTAL, TreeFiles
 
@@ -35,7 +35,8 @@ _SHOWN = 8  # places that a message names
 class JsonnetImports:
     """`search`: directories of the repository, the first one first. `found`: (directory of the importing file, text) -> path.
 
-    `missing`: the same -> what is said once that import is evaluated; `contents`: path as programs see it -> its bytes.
+    `missing`: the same -> what is said once that import is evaluated; `contents`: path as programs see it -> its bytes;
+    `lists`: what is imported of a trigger's resources -> where.
     """
 
     files: TreeFiles
@@ -44,6 +45,7 @@ class JsonnetImports:
     found: dict[tuple[str, str], str] = field(default_factory=dict)
     missing: dict[tuple[str, str], Problem] = field(default_factory=dict)
     contents: dict[str, bytes] = field(default_factory=dict)
+    lists: dict[str, str] = field(default_factory=dict)
     _problems: list[Problem] = field(default_factory=list)
     _named: dict[str, str] = field(default_factory=dict)
     _lexed: set[str] = field(default_factory=set)
@@ -104,6 +106,9 @@ class JsonnetImports:
         if each.path == CONFIGURATION:
             return
         base, place = posixpath.dirname(importer), f"{printable(importer, MAX_PATH)}:{each.line}"
+        if LISTS.fullmatch(each.path):
+            self.lists.setdefault(each.path, place)
+            return
         key = base, each.path
         if key not in self.found and key not in self.missing:
             self._text += len(each.path)

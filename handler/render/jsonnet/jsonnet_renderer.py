@@ -11,6 +11,7 @@ Law: nothing but these files, the settings and the engine decides what is made.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from handler.config.renderer_settings import GOJSONNET, JSONNET, RendererSetting
 from handler.model.errors import AnnealError, Problem, RenderFailed, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
+from handler.model.outside_inputs import LISTED
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import MAX_PATH, ReadSet, Tree, printable
 from handler.render import render_tools
@@ -61,7 +63,8 @@ class JsonnetRenderer:
             imports = JsonnetImports(files, sandbox, search_path(path, options.jpath))
             config = _configuration(request, options, path, imports)
             imports.run(_inside(path, options.entrypoint))
-            rows = _Evaluation(imports, request, options, config).run(sandbox, _inside(path, options.entrypoint))
+            listed = _listed(request, imports)
+            rows = _Evaluation(imports, request, options, config, listed).run(sandbox, _inside(path, options.entrypoint))
             refuse([row for row in rows if isinstance(row, Problem)])
             found = read_rollout(tree, request, rollout, sandbox)
         made, manifests, keys = _sorted(rows)
@@ -124,11 +127,27 @@ def _decode_configuration(frame: bytes) -> str | Problem:
     return json.dumps(json.loads(frame[1:])) if frame[:1] == b"C" else decode_problem(frame)
 
 
+def _listed(request: RenderRequest, imports: JsonnetImports) -> dict[str, bytes]:
+    """Return what a program imports of its trigger's resources, and note it as read. Raises AnnealError: one isn't watched, or known."""
+    found: dict[str, bytes] = {}
+    for path, place in imports.lists.items():
+        name = path.split("/")[1]
+        try:
+            found[path] = request.outside.listed(name)
+        except AnnealError as error:
+            error.problems = tuple(replace(each, place=each.place or place) for each in error.problems)
+            raise
+        imports.files.reads[f"{LISTED}{name}"] = hashlib.sha256(found[path]).hexdigest()
+    return found
+
+
 class _Evaluation:
     """One evaluation by the engine that is chosen."""
 
-    def __init__(self, imports: JsonnetImports, request: RenderRequest, options: RendererSettings, config: str) -> None:
-        self._imports, self._request, self._engine = imports, request, options.engine
+    def __init__(
+        self, imports: JsonnetImports, request: RenderRequest, options: RendererSettings, config: str, listed: Mapping[str, bytes]
+    ) -> None:
+        self._imports, self._request, self._engine, self._listed = imports, request, options.engine, listed
         strings, codes = gojsonnet.codes(json.loads(options.ext_vars or "{}"))
         top_strings, top_codes = gojsonnet.codes(json.loads(options.top_level_arguments or "{}"))
         codes = codes if "config" in strings else {"config": config, **codes}
@@ -138,16 +157,16 @@ class _Evaluation:
     def run(self, sandbox: Sandbox, entrypoint: str) -> list[OutputRow]:
         """Return the objects with their keys, or mistakes. Raises as the renderer does."""
         files = self._imports.contents
-        options = {**self._options, "entrypoint": entrypoint, "files": list(files)}
+        options = {**self._options, "entrypoint": entrypoint, "files": list(files), "lists": list(self._listed)}
         subject = printable(entrypoint, MAX_PATH)
         if self._engine == GOJSONNET:
             tool = render_tools.find("jsonnet")
             self._imports.files.reads[tool.read] = tool.digest
-            program, parts = gojsonnet.program(tool.path, options, self._imports.search, files)
+            program, parts = gojsonnet.program(tool.path, options, self._imports.search, files, self._listed)
             return sandbox.run("gojsonnet", options, parts, decode_output, subject, program, weak=self._request.weak)
         self._imports.files.reads[render_tools.read_name(render_tools.RJSONNET)] = render_tools.digest(render_tools.RJSONNET)
         try:
-            return sandbox.run("jsonnet", options, list(files.values()), decode_output, subject)
+            return sandbox.run("jsonnet", options, [*files.values(), *self._listed.values()], decode_output, subject)
         except RenderFailed as failed:
             raise RenderFailed(*map(_of_program, failed.problems), reason=failed.reason) from None
 

@@ -22,14 +22,10 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-from handler.cluster.api import Api
-from handler.cluster.discovery import Discovery
-from handler.cluster.own_objects import OwnObjects
 from handler.cluster.watch import Scope
 from handler.config.settings import Settings, Target
-from handler.engine.health.custom_health import CustomHealth
 from handler.engine.health.target_health import judged, patience_of
 from handler.engine.planner.members import Members
 from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
@@ -41,9 +37,9 @@ from handler.state.configmap import INSTALLATION, SUMMARY, read_summary
 from handler.state.heartbeat import INTERVALS
 from handler.state.record import TargetHealth
 from handler.state.record_format import stamp
-from handler.state.store import StateStore
+from handler.worker.health_watch.arrivals import UNREAD, Arrivals
 from handler.worker.health_watch.reasons import EXPLAINED, due, reasons
-from handler.worker.health_watch.scopes import Scopes, account_of
+from handler.worker.health_watch.scopes import Scopes, WatchConnections, account_of
 from handler.worker.health_watch.watch_mask import WatchMask
 from handler.worker.health_watch.watched_target import WatchedTarget
 
@@ -57,25 +53,6 @@ _WORDINGS = 3
 _OUTAGE = 5.0  # seconds until a record is tried again, where its cluster didn't answer
 _STATES = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 Vouch = Callable[[Target], None]  # called at each pass: the health of all targets on this one's cluster is watched
-
-
-class WatchConnections(Protocol):
-    """The ways to targets' clusters (`handler.app.connections.Connections`); each raises AnnealError where there is none."""
-
-    def api(self, target: Target, *, impersonated: bool = True) -> Api:
-        """Return the way to a target's cluster, as the target's identity or as our own."""
-
-    def discovery(self, target: Target) -> Discovery:
-        """Return what a target's cluster serves."""
-
-    def records(self, target: Target) -> OwnObjects:
-        """Return raw access to states and Leases, with short time-outs."""
-
-    def custom_health(self, target: Target) -> CustomHealth:
-        """Return the operator's expressions for a target's objects."""
-
-    def brief_store(self, target: Target) -> StateStore:
-        """Return a target's record by the same."""
 
 
 class HealthWatch:
@@ -101,6 +78,17 @@ class HealthWatch:
     def stop(self) -> None:
         """End it; nothing is waited for."""
         self._stop.set()
+
+    def add(self, target: Target) -> None:
+        """Watch an instance, too, or its object as it is by now; from any thread."""
+        for cluster in self.clusters:
+            if cluster.targets[0].cluster == target.cluster:
+                cluster.arrivals.add(target)
+
+    def remove(self, name: str) -> None:
+        """Watch an instance no longer; from any thread."""
+        for cluster in self.clusters:
+            cluster.arrivals.remove(name)
 
 
 @dataclass(slots=True)
@@ -133,16 +121,47 @@ class ClusterWatch:
     refused: dict[str, float] = field(default_factory=dict)
     explained: dict[str, float] = field(default_factory=dict)
     """When each target's reasons were read last."""
+    arrivals: Arrivals = field(default_factory=Arrivals)
 
     def __post_init__(self) -> None:
-        """Know the targets by the names of their states, and by the label of their members."""
-        namespace = self.settings.state_namespace
+        """Know the targets by the names of their states, and by the label of their members; a template has no members."""
         for target in self.targets:
-            marks = TargetMarks.of(target.name, namespace)
-            known = WatchedTarget(target, Membership(marks), self._clock, self.ways.custom_health(target))
-            self.watched[state_name(target.name)] = self.members[marks.applyset] = known
-            self.hidden[target.name] = WatchMask(self.mask, partial(self._members, known))
-        self.states = Scope(_STATES, namespace, partial=True, selector=f"{INSTALLATION}={self.settings.installation}")
+            if not target.is_template:
+                self._know(target)
+        selector = f"{INSTALLATION}={self.settings.installation}"
+        self.states = Scope(_STATES, self.settings.state_namespace, partial=True, selector=selector)
+
+    def _know(self, target: Target) -> WatchedTarget:
+        marks = TargetMarks.of(target.name, self.settings.state_namespace)
+        known = WatchedTarget(target, Membership(marks), self._clock, self.ways.custom_health(target))
+        self.watched[state_name(target.name)] = self.members[marks.applyset] = known
+        self.hidden[target.name] = WatchMask(self.mask, partial(self._members, known))
+        return known
+
+    def _change_targets(self) -> bool:
+        """Take what has come and gone; return whether anything has gone."""
+        gone: set[str] = set()
+        for name, target in self.arrivals.taken():
+            if target is None:
+                gone |= {name} if state_name(name) in self.watched else set()
+            elif state_name(name) not in self.watched:
+                self._know(target).seen = UNREAD
+                self.arrivals.joined.add(name)
+        for name in gone:
+            known = self.watched.pop(state_name(name))
+            self.members.pop(known.ours.marks.applyset, None)
+            self.arrivals.joined.discard(name)
+            for kept in (self.hidden, self.worded, self.refused, self.explained, self.found):
+                kept.pop(name, None)
+        if gone:
+            self.owners = {key: owner for key, owner in self.owners.items() if owner.target.name not in gone}
+        return bool(gone)
+
+    def _look_anew(self) -> None:
+        """LIST again where those that have come may have members that were seen before."""
+        read = {name for name in self.arrivals.joined if not self.watched[state_name(name)].is_stale}
+        self.scopes.restart({key for name in read for key in self.scopes.keys.get(name, ())})
+        self.arrivals.joined -= read
 
     def _members(self, known: WatchedTarget) -> Members:
         return Members(self.ways.api(known.target), self.ways.discovery(known.target), known.target, known.ours)
@@ -185,6 +204,7 @@ class ClusterWatch:
     # --- one turn
     def _turn(self) -> None:
         self.cut = False
+        gone = self._change_targets()
         self.scopes.go_on(time.monotonic(), self.settings.health_interval)
         self._take(time.monotonic() + _TURN)
         now = time.monotonic()
@@ -194,8 +214,10 @@ class ClusterWatch:
         for known in stale[:_RECORDS]:
             if not self.cut:
                 self._read(known, now)
-        if stale or passes:
+        if stale or passes or gone:
             self._adjust(now)
+        if self.arrivals.joined:
+            self._look_anew()
         for known in self.watched.values():
             known.beat(now)
             if passes or known.moved or known.since:
@@ -244,7 +266,8 @@ class ClusterWatch:
             return
         if metadata is None:
             known.read(None, "")
-            self.found[known.target.name] = HealthState.UNKNOWN
+            if known.target.instance is None:  # that of an instance that has ended goes, too
+                self.found[known.target.name] = HealthState.UNKNOWN
             return
         meta = metadata["metadata"]
         summary = read_summary(str((meta.get("annotations") or {}).get(SUMMARY) or ""))

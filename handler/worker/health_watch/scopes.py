@@ -13,12 +13,17 @@ import queue
 import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
+from handler.cluster.own_objects import OwnObjects
 from handler.cluster.watch import Lines, Scope, look, started
+from handler.config.settings import Target
+from handler.engine.health.custom_health import CustomHealth
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.names import PART_OF, GroupKind
+from handler.state.store import StateStore
 from handler.worker.health_watch.watched_target import WatchedTarget
 
 WATCHES = 48  # scopes of one cluster that are followed at once: each is a connection and a thread
@@ -26,6 +31,25 @@ _LISTS = 4  # LISTs that are under way at once
 _AHEAD = 256
 _LOOK_AGAIN = 60.0  # seconds between LISTs of a kind that can't be watched, or isn't served any more
 Key = tuple[str, str, str, str]  # service account (empty: our own), apiVersion, kind, namespace (empty: all)
+
+
+class WatchConnections(Protocol):
+    """The ways to targets' clusters (`handler.app.connections.Connections`); each raises AnnealError where there is none."""
+
+    def api(self, target: Target, *, impersonated: bool = True) -> Api:
+        """Return the way to a target's cluster, as the target's identity or as our own."""
+
+    def discovery(self, target: Target) -> Discovery:
+        """Return what a target's cluster serves."""
+
+    def records(self, target: Target) -> OwnObjects:
+        """Return raw access to states and Leases, with short time-outs."""
+
+    def custom_health(self, target: Target) -> CustomHealth:
+        """Return the operator's expressions for a target's objects."""
+
+    def brief_store(self, target: Target) -> StateStore:
+        """Return a target's record by the same."""
 
 
 @dataclass(slots=True)
@@ -88,6 +112,16 @@ class Scopes:
             del self._accounts[id(dropped)]
         for key in sorted(wanted.keys() - self.followed.keys()):
             self._follow(key, *wanted[key])
+
+    def restart(self, keys: Collection[Key]) -> None:
+        """LIST scopes anew that have been LISTed already."""
+        for key in keys:
+            each = self.followed.get(key)
+            if each is not None and each.whole and not each.kept:
+                each.scope.close()
+                del self._accounts[id(each.scope)]
+                scope = each.scope
+                self._follow(key, each.api, Scope(scope.resource, scope.namespace, scope.partial, scope.selector, pause=scope.pause))
 
     def _follow(self, key: Key, api: Api, scope: Scope, *, kept: bool = False) -> None:
         self.followed[key], self._accounts[id(scope)] = FollowedScope(api, scope, kept=kept), key[0]

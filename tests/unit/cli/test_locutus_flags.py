@@ -21,11 +21,10 @@ from handler.cli.locutus import Flags
 from handler.cli.locutus_flags import ENTRYPOINT
 from handler.cli.locutus_jsonnet import JsonnetFlags
 from handler.cli.session import Session
-from tests.locutus import CUSTOM, ONCE, PROGRAMS, RENDERED, ROLLOUT, SEED, STAYING
+from tests.locutus import CONFIG, CUSTOM, ONCE, PROGRAMS, RENDERED, ROLLOUT, SEED, STAYING
 
 MAIN = Path(ENTRYPOINT)
 OLD, NEW, BOTH = {"2021"}, {"2025"}, {"2021", "2025"}
-RESOURCE = "the trigger resource comes with a later version"
 DATABASE = "no database triggers a rollout"
 
 
@@ -51,7 +50,7 @@ FLAGS = {
     "qps": Flag(NEW, {"5": {}, "0x10": {}, "-1": {}}, ("five", "1.5", "")),
     "burst": Flag(NEW, {"10": {}, "017": {}}, ("ten", "")),
     "renderer": Flag(BOTH, {"file": {"renderer": "file"}, "jsonnet": {"renderer": "jsonnet", "program": JsonnetFlags(MAIN)}}, ("helm", "")),
-    "trigger": Flag(OLD, {"oneoff": {"every": None}, "interval": {"every": 60.0}}, ("resource", "webhook", "")),
+    "trigger": Flag(OLD, {"oneoff": {"every": None}, "interval": {"every": 60.0}}, ("webhook", "")),
     "one-off": Flag(NEW, {"": {"every": None}, "true": {"every": None}, "T": {"every": None}}, ("yes",), truth=True),
     "config-file": Flag(BOTH, paths("config"), ("",)),
     "render-only": Flag(BOTH, {"": {"render_only": True}, "1": {"render_only": True}, "f": {"render_only": False}}, ("on",), truth=True),
@@ -65,8 +64,10 @@ FLAGS = {
     "renderer.jsonnet.entrypoint": Flag(BOTH, {"a.jsonnet": {"program": JsonnetFlags(Path("a.jsonnet"))}}, ("",)),
     "renderer.jsonnet.ext-str": Flag(NEW, {"k=v=w": {"program": JsonnetFlags(MAIN, ("k=v=w",))}}),
     "renderer.jsonnet.jpaths": Flag(NEW, {"lib,vendor": {"program": JsonnetFlags(MAIN, searched=("lib,vendor",))}}),
-    "trigger.resource.config": Flag(BOTH, refused=RESOURCE),
-    "trigger.resource.write-status": Flag(BOTH, refused=RESOURCE),
+    "trigger.resource.config": Flag(BOTH, {"a/b": {"objects": Path("a/b"), "every": None}}, ("",)),
+    "trigger.resource.write-status": Flag(
+        BOTH, {"": {"write_status": True}, "true": {"write_status": True}, "false": {"write_status": False}}, ("a",), truth=True
+    ),
     "trigger.database.config": Flag(NEW, refused=DATABASE),
     "source.database.file": Flag(NEW, refused=DATABASE),
     "database-connections-file": Flag(NEW, refused=DATABASE),
@@ -77,7 +78,7 @@ LINES: dict[str, dict[str, Any] | str] = {
     ONCE: {"every": None, "render_only": False},
     STAYING: {"every": 60.0, "render_only": False},
     **{line: {"every": None, "render_only": True, "renderer": "jsonnet", "directory": None, "rollout": None} for line in PROGRAMS},
-    CUSTOM: RESOURCE,
+    CUSTOM: {"every": None, "render_only": False, "renderer": "jsonnet", "directory": None, "rollout": None, "objects": Path(CONFIG)},
 }
 """What the README shows -> what it asks for, or why it is refused."""
 TRIGGERS: dict[str, float | str | None] = {
@@ -95,6 +96,10 @@ TRIGGERS: dict[str, float | str | None] = {
     "--trigger=interval --trigger.interval.duration=0s": "expected a duration",
     "--trigger.interval.duration=0s": "no trigger is named",
     "--trigger.interval.duration=0": "no trigger is named",
+    "--trigger=resource": "--trigger=resource needs --trigger.resource.config=FILE",
+    "--trigger=resource --trigger.resource.config=a": None,
+    "--trigger.resource.config=a": None,
+    "--trigger.resource.config=a --one-off": None,
     "--one-off=false": "no trigger is named",
     "": "no trigger is named",
     "--render-only": None,
@@ -135,7 +140,7 @@ def spellings(name: str, value: str, *, truth: bool) -> list[list[str]]:
 def beside(name: str) -> list[str]:
     """What makes a whole command line of one flag."""
     jsonnet = ["--renderer=jsonnet"] if name.startswith("renderer.jsonnet.") else []
-    return [] if name in ("trigger", "one-off", "trigger.interval.duration") else ["--one-off", *jsonnet]
+    return [] if name in ("trigger", "one-off", "trigger.interval.duration", "trigger.resource.config") else ["--one-off", *jsonnet]
 
 
 @pytest.mark.parametrize("name", FLAGS)

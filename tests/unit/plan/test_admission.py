@@ -148,8 +148,8 @@ def test_an_instance_is_confined_to_the_namespace_of_its_object(body: dict[str, 
         confined.admit([Manifest.of(body, "0.yaml:1")])
     (problem,) = caught.value.problems
     assert problem.fix == (
-        "an instance of shop declares objects of its own namespace alone; for others write acrossNamespaces: true under its trigger.resource, "
-        "and name them in namespaces or clusterScoped"
+        "an instance of shop declares objects of its own namespace alone; for others write acrossNamespaces: true under its "
+        "trigger.resource, and name them in namespaces or clusterScoped"
     )
     with pytest.raises(PlanRefused) as caught:
         wide.admit([Manifest.of(body, "0.yaml:1")])

@@ -1,0 +1,89 @@
+"""Whether an instance's object is gone for certain; what else may hide it, says why nothing of the instance is pruned.
+
+Law: gone is what the server says isn't there (a GET), while it serves the kind by the definition that the record knows. A definition that
+is gone, goes, or was made anew has taken all of its objects along: that is no wish about any of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from handler.app.instances.objects import KindNotServed, Kinds, served
+from handler.cluster.api import ApiRequest
+from handler.cluster.live import Object
+from handler.config.settings import Target
+from handler.config.trigger_settings import WatchedResource
+from handler.model.errors import AccessDenied, ApiRefused
+from handler.model.names import Identity, Resource
+from handler.plan.admission import CRD
+from handler.plan.prune import is_custom
+from handler.state.record import RecordedInstance
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """What a look for an object that isn't among the instances has found.
+
+    `gone`: for certain; `lives`: it is there, and isn't selected any more; `anew`: another one of its name is there; `unknown`: nothing is
+    known. `why`: for messages.
+    """
+
+    state: Literal["gone", "lives", "anew", "unknown"]
+    why: str = ""
+
+
+def look_for(ways: Kinds, template: Target, main: WatchedResource, known: RecordedInstance) -> Absence:
+    """Look whether a recorded instance's object is gone. Raises AnnealError: it can't be asked."""
+    identity = known.identity
+    try:
+        resource = served(ways, template, main)
+    except KindNotServed as error:
+        return Absence("unknown", str(error.problems[0].message))
+    if identity.group_kind != resource.group_kind:
+        return Absence("unknown", f"the trigger's main resource is {resource.group_kind} now, and it is an instance for {identity}")
+    live = _read(ways, template, resource, identity)
+    if live is not None:
+        same = str(live["metadata"].get("uid")) == known.uid
+        return Absence("lives" if same else "anew", f"{identity} lives, and the trigger doesn't select it any more")
+    if why := _definition(ways, template, resource, known.definition):
+        return Absence("unknown", why)
+    ways.discovery(template).refresh()  # it was served when the object was asked for, or is gone with it
+    try:
+        served(ways, template, main)
+    except KindNotServed as error:
+        return Absence("unknown", str(error.problems[0].message))
+    return Absence("gone")
+
+
+def _read(ways: Kinds, template: Target, resource: Resource, identity: Identity) -> Object | None:
+    request = ApiRequest("GET", resource.path(identity.namespace, identity.name), subject=str(identity))
+    try:
+        return ways.api(template).expect(request)
+    except ApiRefused as refused:
+        if refused.status != 404:
+            raise
+    return None
+
+
+def _definition(ways: Kinds, template: Target, resource: Resource, known: str) -> str:
+    """Say what is wrong with the definition of a custom kind; empty: nothing, or it may not be read."""
+    uid, going = definition_of(ways, template, resource)
+    crd = f"{CRD.kind}/{resource.plural}.{resource.group}"
+    if going:
+        return f"{crd} is being deleted, and all objects with it"
+    return f"{crd} was deleted and made anew" if known and uid and uid != known else ""
+
+
+def definition_of(ways: Kinds, template: Target, resource: Resource) -> tuple[str, bool]:
+    """Return the uid of a kind's definition, empty: it has none, or it may not be read; and whether that is being deleted."""
+    if not is_custom(resource.group):
+        return "", False
+    path = f"/apis/{CRD.group}/v1/customresourcedefinitions/{resource.plural}.{resource.group}"
+    try:
+        live = ways.api(template, impersonated=False).get(path)
+    except AccessDenied:
+        return "", False
+    if live is None:
+        return "", False  # of an aggregated API, or gone: then it isn't served
+    return str(live["metadata"].get("uid") or ""), bool(live["metadata"].get("deletionTimestamp"))

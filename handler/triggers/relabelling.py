@@ -1,0 +1,47 @@
+"""Which instance an object belongs to: its key, `namespace/name`, step by step, as Prometheus relabels. Pure.
+
+    keep, drop   the key goes on where the whole of it matches, or where it doesn't
+    replace      the whole key becomes the replacement where it matches; else it stays
+
+Source: https://prometheus.io/docs/prometheus/latest/configuration/configuration/#relabel_config; the configuration is Locutus'.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from handler.config.trigger_settings import KeyTransformation
+
+_GROUP = re.compile(r"\$(?:\{(\w+)\}|(\w+)|(\$))")
+
+
+def instance_key(key: str, transformations: Sequence[KeyTransformation]) -> str | None:
+    """Return the key of the instance that an object's key leads to; None: it leads to none."""
+    for each in transformations:
+        found = _compiled(each.regex).fullmatch(key)
+        if each.action == "replace":
+            key = _expanded(each.replacement, found) if found else key
+        elif (found is not None) != (each.action == "keep"):
+            return None
+        if not key:
+            return None
+    return key
+
+
+def _expanded(replacement: str, found: re.Match[str]) -> str:
+    """Fill in the groups as Go does: one that there isn't is empty, `$$` is a dollar."""
+    return _GROUP.sub(lambda each: "$" if each[3] else _group(found, each[1] or each[2]), replacement)
+
+
+def _group(found: re.Match[str], name: str) -> str:
+    try:
+        return found[int(name) if name.isdigit() else name] or ""
+    except IndexError:
+        return ""
+
+
+@lru_cache(100)
+def _compiled(regex: str) -> re.Pattern[str]:
+    return re.compile(regex, re.ASCII)

@@ -1,0 +1,92 @@
+"""Each object of a trigger's main resource is an instance: applied as it changes, pruned once it is gone for certain, never on doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.githost import Host
+from tests.e2e.serve_process import until
+from tests.e2e.widget_operator import WidgetOperator
+from tests.kubectl import Kubectl
+
+Open = Callable[..., WidgetOperator]
+
+
+@pytest.fixture
+def opened(host: Host, kubectl: Kubectl, tmp_path: Path) -> Iterator[Open]:
+    made: list[WidgetOperator] = []
+
+    def start(**settings: Any) -> WidgetOperator:
+        made.append(WidgetOperator(host, kubectl, tmp_path, **settings))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+
+
+def test_an_instance_follows_its_object_from_its_creation_to_its_end(opened: Open) -> None:
+    widgets = opened()
+    widgets.serve()
+    widgets.create("a", count=3, size=1)
+    until(lambda: widgets.made() == {"a-1": "1", "a-2": "1", "a-3": "1"}, told=widgets.told)
+    until(lambda: widgets.ready("a") == "True Applied", told=widgets.told)
+    widgets.change("a", size=2)
+    until(lambda: widgets.made() == {"a-1": "2", "a-2": "2", "a-3": "2"}, told=widgets.told)
+    widgets.change("a", count=1)
+    until(lambda: widgets.made() == {"a-1": "2"}, told=widgets.told)  # what it renders no more is pruned
+    widgets.change("a", size=-1)
+    until(lambda: widgets.ready("a") == "False ManifestInvalid", told=widgets.told)
+    assert widgets.made() == {"a-1": "2"}
+    widgets.change("a", size=3, owns=True)
+    until(lambda: widgets.made() == {"a-1": "3"} and widgets.ready("a") == "True Applied", told=widgets.told)
+    widgets.change("a", count=2)
+    until(lambda: widgets.made() == {"a-1": "3", "a-2": "3"}, told=widgets.told)
+    widgets.change("a", count=1)
+    until(lambda: widgets.made() == {"a-1": "3"}, told=widgets.told)  # though its own object owns it
+    widgets.push(widgets.program.replace("c.spec.size)", "c.spec.size) + '0'"))
+    until(lambda: widgets.made() == {"a-1": "30"}, told=widgets.told)
+    widgets.change("a", owns=False)
+    until(lambda: widgets.ready("a") == "True Applied", told=widgets.told)
+    widgets.delete("a")
+    until(lambda: not widgets.made() and not widgets.records(), told=widgets.told)
+
+
+def test_what_hides_objects_prunes_nothing(opened: Open) -> None:
+    widgets = opened(settings={"prune": {"holdAbove": {"count": 1, "fraction": 0.1}}})
+    for name in "abc":
+        widgets.create(name)
+    server = widgets.serve()
+    until(lambda: widgets.made().keys() == {"a-1", "b-1", "c-1"}, told=widgets.told)
+    # no longer selected: its object lives
+    server.stop()
+    widgets.configure(main={"labelSelector": {"matchLabels": {"selected": "yes"}}})
+    server.start().ready()
+    until(lambda: any("doesn't select it any more" in str(run.get("note")) for run in server.runs(target=widgets.name)), told=widgets.told)
+    assert widgets.made().keys() == {"a-1", "b-1", "c-1"}
+    # dropped by a transformation
+    server.stop()
+    widgets.configure(main={"keyTransformations": [{"action": "drop", "regex": ".*/b"}]})
+    server.start().ready()
+    until(lambda: any("stays: Widget" in str(run.get("note")) for run in server.runs(target=widgets.name)), told=widgets.told)
+    assert widgets.made().keys() == {"a-1", "b-1", "c-1"}
+    # several that vanish together are held, until a person approves
+    server.stop()
+    widgets.configure()
+    for name in "ab":
+        widgets.delete(name)
+    server.start().ready()
+    until(lambda: server.runs(target=widgets.name, outcome="held"), told=widgets.told)
+    assert widgets.made().keys() == {"a-1", "b-1", "c-1"}
+    # with their definition all objects go: no wish about any of them
+    widgets.undefine()
+    until(lambda: server.runs(target=widgets.name, code="kind-not-served"), told=widgets.told)
+    assert widgets.made().keys() == {"a-1", "b-1", "c-1"}
+    widgets.define()
+    made_anew = "was deleted and made anew"
+    until(lambda: any(made_anew in str(run.get("note")) for run in server.runs(target=widgets.name)), told=widgets.told)
+    assert widgets.made().keys() == {"a-1", "b-1", "c-1"}

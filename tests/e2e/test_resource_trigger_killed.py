@@ -1,0 +1,82 @@
+"""Two servers on one control plane, killed again and again, while 200 objects are created, changed and deleted at random: all converge."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from pathlib import Path
+
+import pytest
+
+from infra.githost import Host
+from tests.e2e.serve_process import Part, Serving, until
+from tests.e2e.widget_operator import WidgetOperator
+from tests.kubectl import Kubectl
+
+INSTANCES, CHANGES, KILLS = 200, 500, 8
+CONVERGES = 240.0
+"""Seconds that instances have to reach what their objects say: on a busy machine much is needed, on an idle one little is taken."""
+MURDERS: tuple[tuple[Part, ...], ...] = (("worker",), ("supervisor", "worker", "web"))
+
+
+class KillingThread(threading.Thread):
+    """Kills processes of one server after the other until it is asked to stop."""
+
+    def __init__(self, servers: list[Serving], chance: random.Random) -> None:
+        super().__init__(daemon=True)
+        self.servers, self.chance = servers, chance
+        self.ended = threading.Event()
+        self.count = 0
+
+    def run(self) -> None:
+        while not self.ended.wait(1.0):
+            server, parts = self.chance.choice(self.servers), self.chance.choice(MURDERS)
+            server.kill(*parts)
+            self.count += 1
+            if "supervisor" in parts:
+                server.start()
+
+
+def at_random(widgets: WidgetOperator, chance: random.Random) -> dict[str, tuple[int, int]]:
+    """Create, change and delete objects; return the count and size of each that is left."""
+    names = [f"i{number}" for number in range(INSTANCES)]
+    found: dict[str, tuple[int, int]] = {}
+    for name in names:
+        found[name] = (chance.randint(1, 3), chance.randint(0, 9))
+        widgets.create(name, count=found[name][0], size=found[name][1], owns=chance.random() < 0.3)
+    for _ in range(CHANGES):
+        name = chance.choice(names)
+        if name in found and chance.random() < 0.2:
+            widgets.delete(name)
+            del found[name]
+            continue
+        made = (chance.randint(1, 3), chance.randint(0, 9))
+        if name in found:
+            widgets.change(name, count=made[0], size=made[1])
+        else:
+            widgets.create(name, count=made[0], size=made[1])
+        found[name] = made
+    return found
+
+
+@pytest.mark.slow
+def test_every_instance_converges_and_every_deleted_one_is_pruned(host: Host, kubectl: Kubectl, tmp_path: Path) -> None:
+    seed = int(os.environ.get("ANNEAL_SEED", "0")) or random.randrange(1 << 32)
+    chance = random.Random(seed)
+    prune = {"holdAbove": {"count": 1000}}  # a third of them go
+    widgets = WidgetOperator(host, kubectl, tmp_path, settings={"prune": prune})
+    try:
+        servers = [widgets.serve() for _ in range(2)]
+        killing = KillingThread(servers, random.Random(seed + 1))
+        killing.start()
+        found = at_random(widgets, chance)
+        until(lambda: killing.count >= KILLS)
+        killing.ended.set()
+        killing.join()
+        wanted = {f"{name}-{number}": str(size) for name, (count, size) in found.items() for number in range(1, count + 1)}
+        until(lambda: widgets.made() == wanted, CONVERGES, told=lambda: f"seed {seed}; {widgets.differs(wanted)}")
+        until(lambda: widgets.records() == found.keys(), CONVERGES, told=lambda: f"seed {seed}; {widgets.records() ^ found.keys()}")
+        until(lambda: not widgets.unready(), CONVERGES, told=lambda: f"seed {seed}; {widgets.unready()}")
+    finally:
+        widgets.close()
