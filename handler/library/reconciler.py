@@ -187,7 +187,11 @@ class _Reconciliation:
             return False
         if self._lister is None and (item.resource, item.identity.namespace) not in self._listed:
             return True
-        live = self.attempt(str(item.identity), partial(self._live, item.resource, item.identity))
+        try:
+            live = self._live(item.resource, item.identity)
+        except AnnealError as error:
+            self._note(str(item.identity), error)
+            return True
         same = live is not None and self._is_same(item, live)
         if same:
             self._unchanged.append(item.identity)

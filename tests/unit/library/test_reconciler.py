@@ -14,7 +14,7 @@ from kubernetes import client as vendor
 from handler.cluster.live import Object
 from handler.library import Client, Reconciled, ReconcileFailed, reconcile
 from handler.library.delete_selector import SelectorRefused
-from handler.model.errors import AccessDenied
+from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.names import Identity, Resource, identity_of
 from tests.fakes.apiserver import ApiServer, FakeConnection
 from tests.fakes.apiserver.connection import Call, Reply
@@ -70,7 +70,9 @@ class Cluster:
 
 
 class Cache:
-    """A lister that knows what the test has it know."""
+    """A lister that knows what the test has it know. `broken`: why it knows nothing for certain."""
+
+    broken: AnnealError | None = None
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -81,6 +83,8 @@ class Cache:
         self.objects = {identity: copy.deepcopy(stored.body) for identity, stored in self.cluster.server.store.all()}
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        if self.broken:
+            raise self.broken
         return self.objects.get(Identity(resource.group, resource.kind, namespace, name))
 
     def items(self, resource: Resource, namespace: str) -> list[Object]:
@@ -264,6 +268,15 @@ def test_with_a_lister_unchanged_objects_cost_no_request(cluster: Cluster) -> No
     cluster.methods()
     for _ in range(1000):
         assert not reconcile(cluster.client, [config("a"), config("b")], "n", LABELS, lister=cache).changed
+    assert cluster.methods() == []
+
+
+def test_while_a_lister_knows_nothing_for_certain_nothing_is_written_and_it_is_said_once(cluster: Cluster) -> None:
+    cache = Cache(cluster)
+    cache.broken = ClusterUnavailable.of("list ConfigMap", "the API server doesn't answer")
+    with pytest.raises(ReconcileFailed) as raised:
+        reconcile(cluster.client, config("web"), "n", LABELS, lister=cache)
+    assert [str(each) for each in raised.value.problems] == ["ConfigMap/n/web: list ConfigMap: the API server doesn't answer"]
     assert cluster.methods() == []
 
 
