@@ -22,6 +22,7 @@ from handler.model.names import Identity, Resource, identity_of
 
 _AGAIN = Backoff(0.3, 15.0)
 _STEADY = 60.0  # seconds after which a scope that fails counts as one that worked
+_UNWATCHED = 15.0  # seconds between LISTs of a kind that can't be watched
 _END = 5.0  # seconds for the threads to end
 _LOG = logging.getLogger("anneal.cluster")
 
@@ -55,7 +56,7 @@ class _SharedScope(Scope):
     """A scope, what is known of it, and those that follow it. All of that changes under `guard`, which no call to others holds."""
 
     def __init__(self, resource: Resource, namespace: str, selector: str, keep: Keep, calls: queue.SimpleQueue[_Call | None]) -> None:
-        super().__init__(resource, namespace, partial=False, selector=selector)
+        super().__init__(resource, namespace, partial=False, selector=selector, pause=_UNWATCHED)
         self.guard = threading.Lock()
         self.objects: dict[Identity, Object] = {}
         self.followers: list[Followed] = []
@@ -241,7 +242,7 @@ class Followed:
         self.scope.dropped(identity, uid)
 
     def close(self) -> None:
-        """Hear no more; the last follower's close ends the WATCH and frees its memory."""
+        """Hear no more, but for a call that is under way; the last follower's close ends the WATCH and frees its memory."""
         self._leave(self)
 
 
@@ -313,14 +314,17 @@ class Lister:
 
 def _hear_all(calls: queue.SimpleQueue[_Call | None]) -> None:
     while call := calls.get():
-        follower, change = call
-        if follower.closed or follower.hear is None:
-            continue
-        try:
-            follower.hear(change)
-        except Exception:  # noqa: BLE001 - others still hear
-            _LOG.exception("a change wasn't handled", extra={"fields": {"object": str(change.identity)}})
-        del call, follower, change  # while the queue is empty nothing of it stays in memory
+        _hear_one(*call)
+        del call  # while nothing comes, nothing of it stays in memory
+
+
+def _hear_one(follower: Followed, change: LiveChange) -> None:
+    if follower.closed or follower.hear is None:
+        return
+    try:
+        follower.hear(change)
+    except Exception:  # noqa: BLE001 - others still hear
+        _LOG.exception("a change wasn't handled", extra={"fields": {"object": str(change.identity)}})
 
 
 def _uid_of(item: Object) -> str:
