@@ -22,6 +22,7 @@ from handler.model.names import Identity, Resource, identity_of
 
 _AGAIN = Backoff(0.3, 15.0)
 _STEADY = 60.0  # seconds after which a scope that fails counts as one that worked
+_UNWATCHED = 15.0  # seconds between LISTs of a kind that can't be watched
 _END = 5.0  # seconds for the threads to end
 _LOG = logging.getLogger("anneal.cluster")
 
@@ -55,11 +56,12 @@ class _SharedScope(Scope):
     """A scope, what is known of it, and those that follow it. All of that changes under `guard`, which no call to others holds."""
 
     def __init__(self, resource: Resource, namespace: str, selector: str, keep: Keep, calls: queue.SimpleQueue[_Call | None]) -> None:
-        super().__init__(resource, namespace, partial=False, selector=selector)
+        super().__init__(resource, namespace, partial=False, selector=selector, pause=_UNWATCHED)
         self.guard = threading.Lock()
         self.objects: dict[Identity, Object] = {}
         self.followers: list[Followed] = []
         self.first = threading.Event()
+        self.answered = threading.Event()
         self.error: AnnealError | None = None
         self.failed = 0.0
         self._keep, self._calls = keep, calls
@@ -94,6 +96,7 @@ class _SharedScope(Scope):
             failures = 1 if time.monotonic() - began > _STEADY else failures + 1
             with self.guard:
                 self.error, self.failed = failed, self.failed or time.monotonic()
+                self.answered.set()
             self.closed.wait(_AGAIN.after(failures))
 
     # --- what the LIST and the WATCH say
@@ -109,8 +112,7 @@ class _SharedScope(Scope):
 
     def listed(self, _lines: Lines, absent: Iterable[Identity], version: str) -> None:
         if not version:
-            fix = f"kubectl api-resources --api-group={self.resource.group}" if self.resource.group else "kubectl api-resources"
-            problem = Problem(self.subject, f"{self.resource.api_version} isn't served", fix=f"see what is: {fix}")
+            problem = Problem(self.subject, f"{self.resource.api_version} isn't served", fix="kubectl api-resources shows what is")
             raise ApiRefused(problem, status=404, reason="NotFound")
         with self.guard:
             if _is_newer(self.version, version) and not self._went_back:
@@ -123,6 +125,7 @@ class _SharedScope(Scope):
             self._dropped &= self._listed_late
             self.error, self.failed = None, 0.0
             self.first.set()
+            self.answered.set()
 
     def changed(self, _lines: Lines, change: str, identity: Identity, item: Object) -> None:
         with self.guard:
@@ -200,6 +203,10 @@ class Followed:
         """Wait until a LIST was complete once; False: not in this time."""
         return self.scope.first.wait(seconds)
 
+    def answered(self, seconds: float) -> bool:
+        """Wait until a LIST was complete or has failed; False: neither in this time."""
+        return self.scope.answered.wait(seconds)
+
     @property
     def complete(self) -> bool:
         """Whether a LIST was complete, and nothing is wrong since."""
@@ -235,7 +242,7 @@ class Followed:
         self.scope.dropped(identity, uid)
 
     def close(self) -> None:
-        """Hear no more; the last follower's close ends the WATCH and frees its memory."""
+        """Hear no more, but for a call that is under way; the last follower's close ends the WATCH and frees its memory."""
         self._leave(self)
 
 
@@ -307,14 +314,17 @@ class Lister:
 
 def _hear_all(calls: queue.SimpleQueue[_Call | None]) -> None:
     while call := calls.get():
-        follower, change = call
-        if follower.closed or follower.hear is None:
-            continue
-        try:
-            follower.hear(change)
-        except Exception:  # noqa: BLE001 - others still hear
-            _LOG.exception("a change wasn't handled", extra={"fields": {"object": str(change.identity)}})
-        del call, follower, change  # while the queue is empty nothing of it stays in memory
+        _hear_one(*call)
+        del call  # while nothing comes, nothing of it stays in memory
+
+
+def _hear_one(follower: Followed, change: LiveChange) -> None:
+    if follower.closed or follower.hear is None:
+        return
+    try:
+        follower.hear(change)
+    except Exception:  # noqa: BLE001 - others still hear
+        _LOG.exception("a change wasn't handled", extra={"fields": {"object": str(change.identity)}})
 
 
 def _uid_of(item: Object) -> str:

@@ -49,19 +49,24 @@ class DryRunner:
 
 
 class Writer:
-    """Every object write of a run. `fence` raises LeaseLost when the Lease isn't held any more."""
+    """Every object write of a run. `fence` raises LeaseLost when the Lease isn't held any more; `manager`: whose fields an apply makes."""
 
-    def __init__(self, api: Api, fence: Callable[[], None]) -> None:
+    def __init__(self, api: Api, fence: Callable[[], None], manager: str = FIELD_MANAGER) -> None:
         self._api = api
         self._fence = fence
+        self._query = {**_QUERY, "fieldManager": manager}
 
-    def apply(self, resource: Resource, body: dict[str, Any], uid: str = "", resource_version: str = "") -> dict[str, Any]:
-        """Server-side apply; return the metadata of the object as stored.
+    def apply(
+        self, resource: Resource, body: dict[str, Any], uid: str = "", resource_version: str = "", *, whole: bool = False
+    ) -> dict[str, Any]:
+        """Server-side apply; return the metadata of the object as stored, or all of it.
 
         With `uid` and `resource_version` only an update, else Moved (a resourceVersion alone would create it). Without: a create or merge.
         """
         conditions = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
-        return named(self._api.expect(_patching(resource, body, _QUERY, conditions, self._fence, PARTIAL)), resource)
+        return named(
+            self._api.expect(_patching(resource, body, self._query, conditions, self._fence, JSON if whole else PARTIAL)), resource
+        )
 
     def merge(self, resource: Resource, body: dict[str, Any], uid: str, resource_version: str) -> dict[str, Any]:
         """Merge a body into exactly this object; return its metadata; Moved when it changed or is gone. Other fields keep their owners."""

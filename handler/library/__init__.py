@@ -1,9 +1,13 @@
-"""Anneal as a library: `build` makes of a configuration what runs jobs and takes deliveries. `anneal` is one program made of it."""
+"""Anneal as a library: `build` makes of a configuration what runs jobs and takes deliveries. `anneal` is one program made of it.
+
+For operators: `reconcile` makes live objects as expected, with a `Client` and a `Lister`.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -21,11 +25,45 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
     from handler.engine.rollout_runner.actions import ActionType
+    from handler.library.operator_client import Client
+    from handler.library.operator_client import ClusterLister as Lister
+    from handler.library.reconciler import Reconciled, ReconcileFailed, reconcile
     from handler.queues import Queue
     from handler.rollout.interfaces import CheckType
     from handler.triggers import Trigger
 
-__all__ = ["ACTIONS", "CHECKS", "RENDERERS", "TRIGGERS", "Anneal", "Handler", "Options", "Tables", "build"]
+__all__ = [
+    "ACTIONS",
+    "CHECKS",
+    "RENDERERS",
+    "TRIGGERS",
+    "Anneal",
+    "Client",
+    "Handler",
+    "Lister",
+    "Options",
+    "ReconcileFailed",
+    "Reconciled",
+    "Tables",
+    "build",
+    "reconcile",
+]
+_FOR_OPERATORS = {
+    "Client": "operator_client:Client",
+    "Lister": "operator_client:ClusterLister",
+    "ReconcileFailed": "reconciler:ReconcileFailed",
+    "Reconciled": "reconciler:Reconciled",
+    "reconcile": "reconciler:reconcile",
+}
+"""What programs that build on `build` don't load."""
+
+
+def __getattr__(name: str) -> object:
+    """Load what operators import when they do."""
+    if name not in _FOR_OPERATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, found = _FOR_OPERATORS[name].partition(":")
+    return getattr(import_module(f"{__name__}.{module}"), found)
 
 
 class Anneal(Handler):

@@ -25,10 +25,10 @@ _UNOWNED_ROOT = ("apiVersion", "kind")
 _UNOWNED_METADATA = ("name", "namespace")
 
 
-def our_entry(live: dict[str, Any]) -> dict[str, Any] | None:
-    """Return our apply entry of an object, or None."""
+def our_entry(live: dict[str, Any], manager: str = FIELD_MANAGER) -> dict[str, Any] | None:
+    """Return our apply entry of an object, or another manager's, or None."""
     for entry in managed_fields(live):
-        if entry.get("manager") == FIELD_MANAGER and entry.get("operation") == "Apply" and not entry.get("subresource"):
+        if entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource"):
             return entry
     return None
 
@@ -39,9 +39,9 @@ def managed_fields(live: Mapping[str, Any]) -> list[dict[str, Any]]:
     return entries
 
 
-def is_same(desired: dict[str, Any], live: dict[str, Any]) -> bool:
-    """Whether the fields we own live equal the desired ones in value and in extent."""
-    entry = our_entry(live)
+def is_same(desired: dict[str, Any], live: dict[str, Any], manager: str = FIELD_MANAGER) -> bool:
+    """Whether the fields we (or another manager) own live equal the desired ones in value and in extent."""
+    entry = our_entry(live, manager)
     if entry is None or not live.get("apiVersion") == entry.get("apiVersion") == desired.get("apiVersion"):
         return False
     declared = {key: value for key, value in desired.items() if key not in _UNOWNED_ROOT}

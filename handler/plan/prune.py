@@ -20,7 +20,8 @@ from handler.plan.order import ADMISSION, readable_depends_on, sort_key, wave_of
 from handler.plan.steering import protections
 
 ALLOW = "anneal.dev/prune"  # annotation on a live object: `allow` opts a guarded kind in
-_GUARDED = {NAMESPACE, CRD, GroupKind("", "PersistentVolume"), GroupKind("", "PersistentVolumeClaim")}
+GUARDED = {NAMESPACE, CRD, GroupKind("", "PersistentVolume"), GroupKind("", "PersistentVolumeClaim")}
+"""What goes only where it is named: it holds what git can't restore."""
 PROTECTIONS = protections()  # annotations and labels that keep an object (`annotations.TABLE`); values in lower case
 
 
@@ -119,7 +120,7 @@ def _kept_by_kind(metadata: Mapping[str, Any], identity: Identity, target: Targe
     """Namespaces, CRDs and volumes hold what git can't restore: they go by the target's list or the object's annotation."""
     kind = identity.group_kind
     opted_in = (metadata.get("annotations") or {}).get(ALLOW) == "allow" or listed(kind, target.prune.kinds)
-    if kind in _GUARDED and not opted_in:
+    if kind in GUARDED and not opted_in:
         return f"{kind.kind} is kept: prune.kinds of target {target.name} doesn't name it"
     return ""
 

@@ -92,7 +92,7 @@ def test_a_command_line_that_anneal_refuses_is_noticed(line: str) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_every_script_that_is_named_exists(path: Path) -> None:
     named = set(re.findall(r"(?<!/)\bscripts/([a-z_]+)\b", path.read_text()))
-    assert {script for script in named if not (ROOT / "scripts" / script).is_file()} == set()
+    assert {script for script in named if not (ROOT / "scripts" / script).exists()} == set()
 
 
 @pytest.mark.parametrize("path", [path for path in PAGES if path.name != "CHANGELOG.md"], ids=name)  # that one names what has moved

@@ -1,0 +1,93 @@
+"""Label selectors as kubectl writes them (`app=shop,tier in (web,api)`), as matchLabels, or as a LabelSelector; judged here, not asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from handler.model.errors import AnnealError
+
+_TERM = re.compile(
+    r"\s*(?:(?P<absent>!)\s*(?P<lacks>[\w./-]+)|(?P<key>[\w./-]+)"
+    r"(?:\s*(?P<sign>==|=|!=)\s*(?P<value>[\w.-]*)|\s+(?P<among>in|notin)\s*\((?P<values>[\w.,\s-]*)\))?)\s*(?:,(?=.)|$)"
+)
+_WAY = "give at least one label that what may go carries: delete_selector={'app': 'shop'}"
+
+
+class SelectorRefused(AnnealError, ValueError):
+    """A selector can't be read, or selects what carries no label. Nothing was read or written."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRequirement:
+    """One condition on labels: `key` has one of `values` (None: any), or, `denied`, has not."""
+
+    key: str
+    values: frozenset[str] | None
+    denied: bool = False
+
+    def admits(self, labels: Mapping[str, Any]) -> bool:
+        """Return whether labels meet it; as in Kubernetes, what lacks the key meets a denial."""
+        found = self.key in labels and (self.values is None or labels[self.key] in self.values)
+        return found is not self.denied
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSelector:
+    """All of its requirements count, of which one at least demands a label."""
+
+    requirements: tuple[LabelRequirement, ...]
+
+    def admits(self, body: Mapping[str, Any]) -> bool:
+        """Return whether an object's labels meet all requirements."""
+        labels = body["metadata"].get("labels") or {}
+        return all(each.admits(labels) for each in self.requirements)
+
+    @classmethod
+    def of(cls, given: str | Mapping[str, Any]) -> DeleteSelector:
+        """Read a selector. Raises SelectorRefused: it can't be read, or no label is demanded."""
+        found = tuple(_of_text(given) if isinstance(given, str) else _of_mapping(given))
+        if not any(not each.denied for each in found):
+            raise SelectorRefused.of("delete_selector", f"{given!r} also selects what carries no label", fix=_WAY)
+        return cls(found)
+
+
+def _of_text(text: str) -> list[LabelRequirement]:
+    found, at = [], 0
+    while at < len(text.rstrip()):
+        term = _TERM.match(text, at)
+        if term is None:
+            seen = f"can't be read at {text[at : at + 40]!r}"
+            raise SelectorRefused.of("delete_selector", seen, fix="write it as kubectl get -l does: 'app=shop,tier in (web,api)'")
+        at = term.end()
+        found.append(_term(term))
+    return found
+
+
+def _term(term: re.Match[str]) -> LabelRequirement:
+    if term["absent"]:
+        return LabelRequirement(term["lacks"], None, denied=True)
+    if term["among"]:
+        return LabelRequirement(term["key"], frozenset(value.strip() for value in term["values"].split(",")), term["among"] == "notin")
+    return LabelRequirement(term["key"], frozenset((term["value"],)) if term["sign"] else None, term["sign"] == "!=")
+
+
+def _of_mapping(given: Mapping[str, Any]) -> list[LabelRequirement]:
+    whole = bool(given.keys() & {"matchLabels", "matchExpressions"})
+    labels, rows = (given.get("matchLabels") or {}, given.get("matchExpressions") or ()) if whole else (given, ())
+    strange = sorted(given.keys() - {"matchLabels", "matchExpressions"}) if whole else []
+    strange += [key for key, value in labels.items() if not isinstance(value, str)]
+    if strange:
+        raise SelectorRefused.of("delete_selector", f"{strange[0]!r} has no label's value there", fix=_WAY)
+    return [LabelRequirement(key, frozenset((value,))) for key, value in labels.items()] + [_expression(row) for row in rows]
+
+
+def _expression(row: Mapping[str, Any]) -> LabelRequirement:
+    key, operator, values = row.get("key"), row.get("operator"), row.get("values") or ()
+    if not isinstance(key, str) or operator not in ("In", "NotIn", "Exists", "DoesNotExist") or (operator.endswith("In") and not values):
+        fix = "write {'key': 'tier', 'operator': 'In', 'values': ['web']}; operators: In, NotIn, Exists, DoesNotExist"
+        raise SelectorRefused.of("delete_selector", f"its expression {dict(row)!r} can't be read", fix=fix)
+    denied = operator in ("NotIn", "DoesNotExist")
+    return LabelRequirement(key, frozenset(values) if operator.endswith("In") else None, denied)

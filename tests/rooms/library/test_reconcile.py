@@ -1,0 +1,161 @@
+"""`reconcile` on a real control plane: what a program may hand over, drift, a kind made in the same call, no reads by a lister."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client as vendor
+from kubernetes import config as vendor_config
+
+from handler.library import Client, Lister, ReconcileFailed, reconcile
+from handler.model.names import Identity
+from tests.kubectl import Kubectl
+
+LABELS = {"app": "shop"}
+COUNT = re.compile(r"^apiserver_request_total\{(.*)\} ([0-9.e+]+)$", re.MULTILINE)
+
+
+@pytest.fixture
+def client(control_plane: Path) -> Client:
+    return Client(control_plane)
+
+
+@pytest.fixture
+def group(kubectl: Kubectl, namespace: str) -> Iterator[str]:
+    """A group whose kind Shop the test makes."""
+    found = f"{namespace}.example.com"
+    yield found
+    kubectl.run("delete", "crd", f"shops.{found}", "--ignore-not-found", "--wait=false")
+
+
+def crd(group: str) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer", "default": 1}}}}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"shops.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"plural": "shops", "kind": "Shop"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+def shop(group: str, namespace: str, name: str = "main", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "Shop",
+        "metadata": {"name": name, "namespace": namespace, "labels": LABELS},
+        "spec": spec,
+    }
+
+
+def deployment(namespace: str, image: str = "none:1") -> vendor.V1Deployment:
+    port = vendor.V1ContainerPort(container_port=80)
+    container = vendor.V1Container(name="web", image=image, ports=[port], resources=vendor.V1ResourceRequirements(requests={"cpu": "0.5"}))
+    template = vendor.V1PodTemplateSpec(metadata=vendor.V1ObjectMeta(labels=LABELS), spec=vendor.V1PodSpec(containers=[container]))
+    spec = vendor.V1DeploymentSpec(replicas=0, selector=vendor.V1LabelSelector(match_labels=LABELS), template=template)
+    return vendor.V1Deployment(metadata=vendor.V1ObjectMeta(name="web", namespace=namespace, labels=LABELS), spec=spec)
+
+
+def config(namespace: str, name: str = "settings", value: str = "1") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "labels": LABELS}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": value}}
+
+
+def until(condition: Callable[[], Any]) -> None:
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def reads_of(client: Client, group: str) -> float:
+    """Return how many reads of one custom kind the API server has answered; it counts by group, and no other test has this one."""
+    response = client.api.connection.pool(4).request(
+        "GET", client.api.connection.host + "/metrics", headers={"Authorization": client.api.connection.authorization()}, timeout=60.0
+    )
+    rows = COUNT.findall(response.data.decode())
+    return sum(float(count) for labels, count in rows if f'group="{group}"' in labels and re.search(r'verb="(GET|LIST)"', labels))
+
+
+def test_models_dicts_and_a_new_kind_are_created_repaired_and_deleted(client: Client, kubectl: Kubectl, namespace: str, group: str) -> None:
+    objects = [crd(group), shop(group, namespace, size=3), deployment(namespace), config(namespace)]
+    created = reconcile(client, objects, namespace, LABELS)
+    assert {each.kind for each in created.created} == {"CustomResourceDefinition", "Shop", "Deployment", "ConfigMap"}
+    assert len(reconcile(client, objects, namespace, LABELS).unchanged) == 4
+    kubectl.run(
+        "patch", "deployment", "web", "-n", namespace, "--type=json", "-p", _set("/spec/template/spec/containers/0/image", "drift:1")
+    )
+    kubectl.run("patch", f"shops.{group}", "main", "-n", namespace, "--type=merge", "-p", '{"spec":{"size":9}}')
+    repaired = reconcile(client, objects, namespace, LABELS)
+    assert {(each.identity.kind, *(one.path for one in each.fields)) for each in repaired.updated} == {
+        ("Deployment", "spec.template.spec.containers[name=web].image"),
+        ("Shop", "spec.size"),
+    }
+    done = reconcile(client, [crd(group), deployment(namespace, "none:2")], namespace, "app=shop", kinds=("ConfigMap", f"{group}/v1/Shop"))
+    assert [each.kind for each in done.deleted] == ["ConfigMap", "Shop"]
+    assert [one.path for one in done.updated[0].fields] == ["spec.template.spec.containers[name=web].image"]
+
+
+def _set(path: str, value: str) -> str:
+    return f'[{{"op":"replace","path":"{path}","value":"{value}"}}]'
+
+
+def test_a_thousand_reconciles_of_unchanged_objects_cost_no_read(client: Client, namespace: str, group: str) -> None:
+    objects = [crd(group), *(shop(group, namespace, f"s{number}", size=number) for number in range(3)), config(namespace)]
+    reconcile(client, objects)
+    with Lister(client) as lister:
+        assert not reconcile(client, objects, namespace, LABELS, lister=lister).changed
+        until(lambda: reads_of(client, group) >= 1)
+        before, sent = reads_of(client, group), client.api.requests
+        for _ in range(1000):
+            assert not reconcile(client, objects, namespace, LABELS, lister=lister).changed
+        assert client.api.requests == sent
+        assert reads_of(client, group) == before
+        client.get(client.find(f"{group}/v1", "Shop"), namespace, "s0")  # type: ignore[arg-type]  # it is served
+        until(lambda: reads_of(client, group) == before + 1)
+
+
+def test_a_lister_reads_its_own_writes_and_hears_of_drift(client: Client, kubectl: Kubectl, namespace: str) -> None:
+    with Lister(client, namespaces=[namespace]) as lister:
+        for value in ("1", "2", "3"):
+            assert reconcile(client, config(namespace, value=value), namespace, LABELS, lister=lister).changed
+            assert not reconcile(client, config(namespace, value=value), namespace, LABELS, lister=lister).changed
+        kubectl.run("patch", "configmap", "settings", "-n", namespace, "--type=merge", "-p", '{"data":{"a":"drift"}}')
+        until(lambda: reconcile(client, config(namespace, value="3"), namespace, LABELS, lister=lister).updated)
+        assert reconcile(client, config(namespace, "other"), namespace, LABELS, lister=lister).deleted
+        assert not reconcile(client, config(namespace, "other"), namespace, LABELS, lister=lister).changed
+        with pytest.raises(ReconcileFailed, match="isn't one that the lister follows"):
+            reconcile(client, config("default"), lister=lister)
+
+
+def test_a_lister_without_rights_says_so_and_nothing_is_written(
+    control_plane: Path, kubectl: Kubectl, namespace: str, tmp_path: Path
+) -> None:
+    kubectl.run("create", "serviceaccount", "operator", "-n", namespace)
+    kubectl.run("create", "rolebinding", "operator", "-n", namespace, "--clusterrole=edit", f"--serviceaccount={namespace}:operator")
+    client = Client(control_plane)
+    client.api._headers["Impersonate-User"] = f"system:serviceaccount:{namespace}:operator"
+    with Lister(client) as lister, pytest.raises(ReconcileFailed, match=r"ConfigMap/.*/settings: .*configmaps"):
+        reconcile(client, config(namespace), lister=lister)
+    with Lister(client, namespaces=[namespace]) as lister:
+        assert reconcile(client, config(namespace), lister=lister).created == (Identity("", "ConfigMap", namespace, "settings"),)
+
+
+def test_a_configured_client_of_the_kubernetes_package_is_taken_over(control_plane: Path, namespace: str) -> None:
+    configuration = vendor.Configuration()
+    vendor_config.load_kube_config(str(control_plane), client_configuration=configuration)  # type: ignore[no-untyped-call]  # it has no types
+    with vendor.ApiClient(configuration) as configured:
+        assert reconcile(Client.of(configured), config(namespace)).created
+        assert not reconcile(Client.of(configuration), config(namespace)).changed
+        configured.set_default_header("Impersonate-User", "someone")
+        with pytest.raises(Exception, match=r"Impersonate-User of its own.*Client.of\(api_client.configuration\)"):
+            Client.of(configured)
