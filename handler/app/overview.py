@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 from handler.app import record_summaries
 from handler.app.cluster_looks import LookFailed
+from handler.app.instances.recorded import recorded_instances
 from handler.app.promotions import promotion_of
 from handler.app.retired import ClusterRecords, RetiredTarget, retired
 from handler.app.summarised_records import SummarisedRecords, recorded
-from handler.app.target_row import TROUBLE, NewestCommit, TargetRow
+from handler.app.target_row import TROUBLE, UNWELL, NewestCommit, TargetRow
 from handler.app.tick_survey import SurveyThreads
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
+from handler.model.instance import is_instance, template_of
 from handler.model.names import state_name
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
@@ -183,6 +185,7 @@ class Overview:
             unread = TargetRow(target, time.time(), trouble=found if isinstance(found, AnnealError) else None, newest=row.newest)
             self._rows[target.name] = unread if isinstance(found, AnnealError) else self._row(target, found)
         if not isinstance(found, AnnealError):
+            self._saw_instances([target for target in group if target.is_template], found)
             cluster = group[0].cluster
             self._uids[cluster] = found.uid
             if found.states is not None:
@@ -190,6 +193,17 @@ class Overview:
             for target in [each for each in group if self._asks and each.revision.promoted and found.states is not None]:
                 look = partial(self._promoted, target, self._rows[target.name].summary, str(found.uid))
                 self._ask(("promotion", target.cluster, target.name), _AT_ONCE, look, partial(self._saw_head, [target]))
+
+    def _saw_instances(self, templates: list[Target], found: _Cluster) -> None:
+        """Add a row for each instance that has a record; a template's own says how they do together."""
+        for template in templates:
+            own = self._rows[template.name]
+            for target in recorded_instances(found.states or {}, template):
+                before = self._rows.get(target.name) or TargetRow(target, own.now, newest=own.newest)
+                self._rows[target.name] = before
+                self._rows[target.name] = self._row(target, found)
+            mine = [row for name, row in self._rows.items() if is_instance(name) and template_of(name) == template.name]
+            self._rows[template.name] = replace(own, instances=len(mine), unwell=sum(row.level in UNWELL for row in mine))
 
     def _row(self, target: Target, found: _Cluster) -> TargetRow:
         before, now = self._rows[target.name], found.pulse.now or time.time()
@@ -257,8 +271,10 @@ class Overview:
 
     def _saw_head(self, group: list[Target], found: NewestCommit | AnnealError) -> None:
         newest = NewestCommit(trouble=found) if isinstance(found, AnnealError) else found
-        for target in group:
-            self._rows[target.name] = replace(self._rows[target.name], newest=newest)
+        names = {target.name for target in group}
+        for name, row in self._rows.items():
+            if name in names or (is_instance(name) and template_of(name) in names):
+                self._rows[name] = replace(row, newest=newest)
 
     def _ask_commits(self) -> None:
         for row in list(self._rows.values()):

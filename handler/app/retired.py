@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from handler.app.record_summaries import Metadata, summary_of
 from handler.config.settings import Cluster, Settings
+from handler.model.instance import is_instance, template_of
 from handler.model.names import state_name
 from handler.state.configmap import TARGET
 from handler.state.heartbeat import UNREAD, Pulse
@@ -91,8 +92,8 @@ def _on(cluster: Cluster, seen: Mapping[Cluster, ClusterRecords], settings: Sett
 
 def _moved_to(name: str, metadata: Metadata, cluster: Cluster, seen: Mapping[Cluster, ClusterRecords], settings: Settings) -> str | None:
     """Return the cluster on which a record's target is by now, empty: there is none of its name; None: it may be here."""
-    target = settings.target(name)
-    if target is None:
+    target = settings.target(template_of(name))
+    if target is None or (is_instance(name) and not target.is_template):
         return ""
     there = None if target.cluster == cluster else seen.get(target.cluster)
     if there is None or (there.states.get(state_name(name)) or {}).get("uid") == metadata.get("uid"):

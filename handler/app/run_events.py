@@ -42,6 +42,7 @@ FEEDBACK: Mapping[str, str] = {
     "locutus": "handler.feedback.locutus:LocutusMetrics",
     "log": "handler.feedback.log:EventLog",
     "prometheus": "handler.feedback.prometheus:RunMetrics",
+    "resource": "handler.app.instance_statuses:InstanceStatuses",
     "wakes": "handler.app.wakes:Wakes",
 }
 

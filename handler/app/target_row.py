@@ -10,6 +10,7 @@ from handler.config.settings import Target
 from handler.engine.run.promotion_claims import Awaited
 from handler.model.errors import AnnealError
 from handler.model.health import HealthState
+from handler.model.instance import template_of
 from handler.model.tree import CommitInfo
 from handler.state.heartbeat import UNREAD, Pulse
 from handler.state.lease import Peek
@@ -32,6 +33,8 @@ class Level(IntEnum):
 
 
 TROUBLE = frozenset({Level.FAILED, Level.HELD, Level.UNSERVED, Level.OFF})
+UNWELL = TROUBLE - {Level.UNSERVED}
+"""Levels of instances in trouble of their own: what no server looks after is their template's."""
 NOT_KNOWN = frozenset({Level.UNREAD, Level.UNFOLLOWED})
 """Levels of what couldn't be asked: a cluster or record, and a git host."""
 
@@ -54,7 +57,8 @@ class TargetRow:
     """What one look found of a target. `recorded`: whether it has a record; None: not known. `now`: the API server's time.
 
     `summary`: of that record, with its health as it is known now. `state`, `lease`: read (`whole`) of the first in trouble only. `newest`:
-    None: git wasn't asked. `doubt`: why it isn't known whether the record is of this cluster.
+    None: git wasn't asked. `doubt`: why it isn't known whether the record is of this cluster. `instances`: of a template, how many have a
+    record, and how many of them are in trouble (`unwell`); None: it is none.
     """
 
     target: Target
@@ -68,6 +72,8 @@ class TargetRow:
     whole: bool = False
     newest: NewestCommit | None = None
     doubt: AnnealError | None = None
+    instances: int | None = None
+    unwell: int = 0
 
     @property
     def phase(self) -> str:
@@ -75,7 +81,7 @@ class TargetRow:
         if self.recorded is None:
             return "unknown" if self.trouble else "asking"
         if not self.recorded:
-            return "never-ran"
+            return "template" if self.target.is_template else "never-ran"
         if suspension(self.target, self.summary, self.now):
             return "suspended"
         return self.summary.phase or "new"
@@ -84,12 +90,13 @@ class TargetRow:
     def is_behind(self) -> bool:
         """Whether git has another commit than is applied; a pinned target isn't meant to follow."""
         found = self.newest.commit if self.newest else ""
-        return bool(found) and bool(self.recorded) and found != self.summary.commit and not self.summary.pin
+        known = bool(found) and bool(self.recorded) and not self.target.is_template  # whose instances have commits
+        return known and found != self.summary.commit and not self.summary.pin
 
     @property
     def is_served(self) -> bool | None:
         """Whether a running server looks after the target; None: not known, or it is a directory, which people apply."""
-        found = self.pulse.server(self.target.name) is not None
+        found = self.pulse.server(template_of(self.target.name)) is not None
         return True if found else False if self.pulse.readable and not self.target.repository.is_directory else None
 
     @property
@@ -110,7 +117,8 @@ class TargetRow:
         yield Level.HELD, known.held
         paused = self.phase == "suspended"
         yield Level.UNSERVED, self.unserved and not paused and (self.pulse.last is not None or self._waits)
-        yield Level.OFF, not paused and (not self.recorded or self._differs or health in ("", HealthState.UNKNOWN))
+        unknown = not self.recorded or self._differs or health in ("", HealthState.UNKNOWN)
+        yield Level.OFF, not paused and unknown and not self.target.is_template
         yield Level.UNFOLLOWED, self.newest is not None and self.newest.trouble is not None
         moves = known.phase in ("waiting", "rolling-out") or health == HealthState.PROGRESSING
         yield Level.MOVING, moves or paused or bool(known.attempt or known.pin or known.orphans or known.former) or self.is_behind

@@ -148,11 +148,21 @@ class Session:
         names = [target.name for target in self.settings.targets]
         if name is None and len(names) == 1:
             name = names[0]
-        found = self.settings.target(name) if name else None
+        found = (self.settings.target(name) or self._instance(name)) if name else None
         if found is None:
             raise click.UsageError(_which(name, names, "recorded" if self.places else "configured"))
         self._chosen = (found,)
         return found
+
+    def _instance(self, name: str) -> Target | None:
+        """Return an instance by its object; None: no template has such ones. Raises ConfigInvalid: there is no such object."""
+        template = self.settings.target(name.partition(".")[0]) if "." in name else None  # `model.instance`, which few commands load
+        if template is None or not template.is_template:
+            return None
+        from handler.app.instances.registry import Instances
+
+        self._chosen = (template,)  # whose credentials it needs
+        return Instances.of(self.ways(git=False)).find(name)
 
     def all_or(self, name: str | None) -> tuple[Target, ...]:
         """Return the named target, or all of them."""

@@ -11,7 +11,7 @@ import click
 
 from handler.app.overview import Overview
 from handler.app.retired import RetiredTarget
-from handler.app.target_row import NOT_KNOWN, TROUBLE, TargetRow
+from handler.app.target_row import NOT_KNOWN, TROUBLE, UNWELL, TargetRow
 from handler.cli import logs, status_table, target_page
 from handler.cli.filenames import from_files
 from handler.cli.follow_up_commands import GivenFlags
@@ -41,11 +41,11 @@ def status(session: Session, target: str | None, *, watch: bool, coded: bool, of
     overview = _overview(session, offline=offline, whole=bool(target), deadline=timeout)
     if watch:
         _follow(session, overview, chosen, whole=bool(target))
-    if target:
+    if target and not chosen[0].is_template:
         rows = overview.look(chosen)
         _page(session, rows[0], with_logs=with_logs)
     else:
-        rows = _shown(session, overview, chosen)
+        rows = _shown(session, overview, chosen, whole=bool(target))
     return code(rows) if coded else ERROR if any(row.trouble and not row.state for row in rows) else WELL
 
 
@@ -78,10 +78,15 @@ def _page(session: Session, row: TargetRow, *, with_logs: bool) -> None:
 
 
 # --- all of them
-def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> list[TargetRow]:
+def _shown(session: Session, overview: Overview, chosen: Sequence[Target], *, whole: bool) -> list[TargetRow]:
+    """Show all targets; of a template's instances those in trouble, or (`whole`) all."""
     output = session.output
+
+    def shown(rows: list[TargetRow]) -> list[TargetRow]:
+        return [row for row in rows if whole or row.target.instance is None or row.level in UNWELL]
+
     if output.as_json:
-        rows = overview.look(chosen)
+        rows = shown(overview.look(chosen))
         gone = [status_table.retired_facts(each, session.given) for each in overview.retired]
         output.document({"targets": [status_table.facts(row, session.given) for row in rows], "retired": gone})
         return rows
@@ -96,9 +101,9 @@ def _shown(session: Session, overview: Overview, chosen: Sequence[Target]) -> li
             if not drawn:
                 draw, drawn = opened.enter_context(output.picture()), True
             if draw:
-                draw(_lines(output, rows))
+                draw(_lines(output, shown(rows)))
 
-        rows = overview.look(chosen, show)
+        rows = shown(overview.look(chosen, show))
         if draw:
             draw(_lines(output, rows))
     for text, style in () if drawn else _lines(output, rows):

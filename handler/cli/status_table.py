@@ -67,9 +67,16 @@ def cells(row: TargetRow) -> dict[str, str]:
         "SERVER": server.name if server else "",
         "CLUSTER": row.target.cluster.name.replace(" ", "_"),
         "REVISION": str(row.target.revision).replace(" ", "_"),
-        "SUBJECT": known.subject,
+        "SUBJECT": known.subject or _instances(row),
     }
     return {name: text or NONE for name, text in found.items()}
+
+
+def _instances(row: TargetRow) -> str:
+    """Say how many instances a template has, and how many need a person."""
+    if row.instances is None:
+        return ""
+    return many(row.instances, "instance") + (f", {row.unwell} not well" if row.unwell else "")
 
 
 def _age(at: str, now: float) -> str:

@@ -153,7 +153,8 @@ def _aggregated_version(group: str, version: dict[str, Any]) -> Iterator[Resourc
         kind = (row.get("responseKind") or {}).get("kind")
         if kind:
             verbs = frozenset(row.get("verbs") or ())
-            yield Resource(group, version["version"], kind, row["resource"], row.get("scope") == "Namespaced", verbs)
+            status = any(each.get("subresource") == "status" for each in row.get("subresources") or ())
+            yield Resource(group, version["version"], kind, row["resource"], row.get("scope") == "Namespaced", verbs, status)
 
 
 def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> ServedKinds:
@@ -176,6 +177,10 @@ def _ask_classic(api: Api, answers: list[dict[str, Any]]) -> ServedKinds:
 
 
 def _classic_version(group: str, version: str, answer: dict[str, Any]) -> Iterator[Resource]:
-    for row in answer.get("resources") or ():
-        if "/" not in row["name"]:
-            yield Resource(group, version, row["kind"], row["name"], bool(row.get("namespaced")), frozenset(row.get("verbs") or ()))
+    rows = answer.get("resources") or ()
+    names = {row["name"] for row in rows}
+    for row in rows:
+        name = row["name"]
+        if "/" not in name:
+            verbs = frozenset(row.get("verbs") or ())
+            yield Resource(group, version, row["kind"], name, bool(row.get("namespaced")), verbs, f"{name}/status" in names)

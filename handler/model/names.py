@@ -6,7 +6,7 @@ import base64
 import hashlib
 import secrets
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -119,7 +119,7 @@ def target_of(run: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Resource:
-    """One row of discovery. `plural` is the path segment, `verbs` what the server offers."""
+    """One row of discovery. `plural` is the path segment, `verbs` what the server offers; `status`: it has that subresource."""
 
     group: str
     version: str
@@ -127,6 +127,7 @@ class Resource:
     plural: str
     namespaced: bool
     verbs: frozenset[str] = frozenset()
+    status: bool = field(default=False, compare=False)
 
     @property
     def group_kind(self) -> GroupKind:

@@ -78,7 +78,7 @@ class Result:
     `plan`: the newest; `written`: what the run has changed, each object once. `standing`: as the run left the target; None: no state could
     be read. `again`: what this run leaves to another one from `again_at` on, in seconds since the epoch: a look for a pushed commit that
     the git host doesn't show yet. `recorded`: the target's state has this end. `moved`: it has another commit than before
-    the run. `ends`: of its rounds, where it had several.
+    the run. `ends`: of its rounds, where it had several. `generation`: of an instance's object that it was of; 0: unknown.
     """
 
     target: str
@@ -101,6 +101,7 @@ class Result:
     recorded: bool = False
     moved: bool = False
     ends: tuple[RoundEnd, ...] = ()
+    generation: int = 0
 
     @property
     def rounds(self) -> tuple[RoundEnd, ...]:

@@ -47,7 +47,10 @@ class OpenWait:
 
 @dataclass(frozen=True, slots=True)
 class RunPhase:
-    """The phase of a run with an open attempt, announced after each write of its record. `since`: of its wait for health; 0: none."""
+    """The phase of a run with an open attempt, announced after each write of its record. `since`: of its wait for health; 0: none.
+
+    `generation`: as of a `Result`.
+    """
 
     target: str
     run: str
@@ -55,6 +58,7 @@ class RunPhase:
     phase: str
     since: float = 0.0
     waits: tuple[OpenWait, ...] = ()
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)

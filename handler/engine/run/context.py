@@ -140,6 +140,11 @@ class RunContext:
         """Return the revision's commit as the record shows it: by its tag, before its own subject."""
         return replace(commit, subject=f"{self.tag}: {commit.subject}") if self.tag else commit
 
+    @property
+    def generation(self) -> int:
+        """The generation of an instance's object that this run is of; 0: no instance's, or not counted."""
+        return self.deps.target.instance.generation if self.deps.target.instance else 0
+
     def result(self, outcome: Outcome, message: str = "", planned: Planned | None = None) -> Result:
         """Return the end of this round, with what it has written however it ends."""
         plan, done = planned.plan if planned else None, outcome not in ONLY_PLANNED
@@ -147,7 +152,7 @@ class RunContext:
         counts = plan.counts(done=done) if plan else tally(written)
         seconds = round(max(self.clock() - self.round.started, 0.0), 3)
         found = Result(self.job.target, outcome, self.revision.commit, self.job.cause, message, counts, duration=seconds, run=self.run)
-        return replace(found, plan=plan, written=written)
+        return replace(found, plan=plan, written=written, generation=self.generation)
 
     def whole(self, result: Result) -> Result:
         """Return the end of the run from that of its last round."""
@@ -241,7 +246,7 @@ class RunContext:
         assert self.lease is not None  # noqa: S101 - an attempt is open under a Lease
         with self.writing:
             self.stored = self.deps.store.write(self.stored, change, self.lease.token)
-            self.deps.announce(transitions.phase(self.state, self.run))
+            self.deps.announce(replace(transitions.phase(self.state, self.run), generation=self.generation))
 
     def begins(self, plan: Plan) -> None:
         """Announce that a plan is carried out from now on."""

@@ -63,6 +63,7 @@ def discovery(core: bool, served: Sequence[Served] = SERVED) -> dict[str, Any]:
                     "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
                     "scope": "Namespaced" if resource.namespaced else "Cluster",
                     "verbs": sorted(resource.verbs),
+                    **({"subresources": [{"subresource": "status", "verbs": ["get", "patch", "update"]}]} if resource.status else {}),
                 }
             )
     items = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handler.cluster.discovery import Discovery, read_aggregated
+from handler.cluster.discovery import Discovery, _classic_version, read_aggregated
 from handler.model.errors import ClusterUnavailable
 from handler.model.names import Resource
 
@@ -37,6 +37,28 @@ def test_aggregated_discovery_is_read_with_all_its_holes() -> None:
     )
     assert found.stale == {"metrics.k8s.io"}
     assert found.versions == ("apps/v1", "apps/v1beta1", "metrics.k8s.io/v1", "v1")
+
+
+def test_a_kind_with_a_status_subresource_is_known_by_aggregated_discovery() -> None:
+    rows = [{**served(kind, kind.lower()), "subresources": subs} for kind, subs in SUBRESOURCES.items()]
+    found = read_aggregated([{"items": [{"metadata": {"name": "example.com"}, "versions": [{"version": "v1", "resources": rows}]}]}])
+    assert {each.kind for each in found.resources if each.status} == {"Widget"}
+
+
+SUBRESOURCES: dict[str, Any] = {
+    "Widget": [{"subresource": "scale"}, {"subresource": "status"}],
+    "Gadget": [{"subresource": "scale"}],
+    "Other": None,
+}
+
+
+def test_a_kind_with_a_status_subresource_is_known_by_classic_discovery() -> None:
+    rows = [
+        {"name": name, "kind": "Widget", "namespaced": True, "verbs": ["get"]} for name in ("widgets", "widgets/status", "widgets/scale")
+    ]
+    rows.append({**rows[0], "name": "gadgets", "kind": "Gadget"})
+    found = {each.kind: each.status for each in _classic_version("example.com", "v1", {"resources": rows})}
+    assert found == {"Widget": True, "Gadget": False}
 
 
 class Says:
