@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from handler.model.outside_inputs import (
     APIS,
     CHART_READ,
     LISTED,
+    LISTED_SECRETS,
     VALUES,
     VERSION,
     ChartReference,
@@ -80,7 +82,7 @@ class TargetInputs:
             return digest(name.removeprefix(_TOOL))
         if name.startswith(nixpkgs.READ):
             return self._directory(name.removeprefix(nixpkgs.READ))
-        if name in (VERSION, APIS) or name.startswith((VALUES, LISTED)):
+        if name in (VERSION, APIS) or name.startswith((VALUES, LISTED, LISTED_SECRETS)):
             return self._of_cluster(name)
         return self._chart_digest(name) if name.startswith(CHART_READ) else ""
 
@@ -89,8 +91,8 @@ class TargetInputs:
             return self.discovery().version()
         if name == APIS:
             return hashlib.sha256("\n".join(self.discovery().api_versions()).encode()).hexdigest()
-        if name.startswith(LISTED):
-            return hashlib.sha256(self.listed(name.removeprefix(LISTED))).hexdigest()
+        if name.startswith((LISTED, LISTED_SECRETS)):
+            return hashlib.sha256(canonical([_shown(live) for live in json.loads(self.listed(name.rpartition("/")[2]))])).hexdigest()
         kind, _, which = name.removeprefix(VALUES).partition("/")
         return _version_of(self._object(kind, which))
 
@@ -171,6 +173,13 @@ class TargetInputs:
             path = f"/api/v1/namespaces/{self.namespace}/{_PLURALS[kind]}/{name}"
             self._objects[kind, name] = self.api().get(path, subject=f"{kind}/{self.namespace}/{name}")
         return self._objects[kind, name]
+
+
+def _shown(live: dict[str, Any]) -> dict[str, Any]:
+    """Return what the digest of a list is made of: of a Secret its version, for a record holds the digest."""
+    if (live.get("apiVersion"), live.get("kind")) != ("v1", "Secret"):
+        return live
+    return {key: live["metadata"].get(key) for key in ("namespace", "name", "uid", "resourceVersion")}
 
 
 def _version_of(live: dict[str, Any] | None) -> str:

@@ -5,6 +5,7 @@
 //values/<kind>/<name>             uid and resourceVersion of an object in the target's namespace
 //chart/<url>/<name>/<asked>       digest of a chart's archive
 //instance/list/<resource>         digest of the objects of a resource that the target's trigger watches
+//instance/secret-list/<resource>  the same where Secrets are among them: of them it has the versions alone
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from handler.model.tree import OUTSIDE
 
 _API, _VERSION = re.compile(r"[A-Za-z0-9./-]+"), re.compile(r"v?[0-9]+\.[0-9]+[A-Za-z0-9.+-]*")
 VERSION, APIS, VALUES, CHART_READ = (f"{OUTSIDE}{name}" for name in ("cluster/version", "cluster/apis", "values/", "chart/"))
-LISTED = f"{OUTSIDE}instance/list/"
+LISTED, LISTED_SECRETS = f"{OUTSIDE}instance/list/", f"{OUTSIDE}instance/secret-list/"
 
 
 @dataclass(frozen=True, slots=True)

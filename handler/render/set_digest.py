@@ -20,7 +20,7 @@ from handler.model.field_masking import MASKED
 from handler.model.hidden_fields import without
 from handler.model.manifest import Manifest, canonical, digest_of
 from handler.model.names import GroupKind, Identity
-from handler.model.outside_inputs import VALUES
+from handler.model.outside_inputs import LISTED_SECRETS, VALUES
 from handler.model.render import Rendered
 
 _SECRET = GroupKind("", "Secret")
@@ -55,7 +55,8 @@ def _steady(rendered: Rendered, named: Mapping[Identity, Identity]) -> Iterator[
 def _versions(rendered: Rendered) -> Iterator[Manifest]:
     """Yield what stands in place of secrets: ids of encrypted files, versions of objects of the cluster."""
     if rendered.hidden or rendered.secrets:
-        read = [each for each in rendered.reads.elsewhere.paths if each[0].startswith(VALUES if rendered.hidden else _SECRETS)]
+        names = (LISTED_SECRETS, VALUES if rendered.hidden else _SECRETS)
+        read = [each for each in rendered.reads.elsewhere.paths if each[0].startswith(names)]
         yield Manifest(Identity("", "", "", ""), "", canonical([*read, *rendered.encrypted]), "")
 
 

@@ -1,6 +1,6 @@
 """An operator made with kopf and Anneal's `reconcile`: each Shop gets a Deployment, a ConfigMap, and a Till, which is a custom resource.
 
-docs/operators.md says how it is run; crds.yaml beside it has both kinds.
+docs/operators-python.md says how it is run; crds.yaml beside it has both kinds.
 """
 
 from __future__ import annotations

@@ -172,7 +172,9 @@ class Instances:
         if watched is None:
             known = ", ".join(each.name for each in trigger.resources)
             seen = f"its trigger watches no resource {name}"
-            raise OperatorError.of(f"target {template_of(target.name)}", seen, fix=f"it watches: {known}")
+            block = f"{{name: {name}, apiVersion: GROUP/VERSION, kind: KIND}}"
+            fix = f"it watches {known}; for another add - {block} under trigger.resource.resources"
+            raise OperatorError.of(f"target {template_of(target.name)}", seen, fix=fix)
         return self.source.objects(target, watched, scope_of(target, watched))
 
 

@@ -11,7 +11,6 @@ Law: nothing but these files, the settings and the engine decides what is made.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from handler.config.renderer_settings import GOJSONNET, JSONNET, RendererSetting
 from handler.model.errors import AnnealError, Problem, RenderFailed, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
-from handler.model.outside_inputs import LISTED
+from handler.model.outside_inputs import LISTED, LISTED_SECRETS
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import MAX_PATH, ReadSet, Tree, printable
 from handler.render import render_tools
@@ -31,8 +30,10 @@ from handler.render.identity_keys import identity_keys
 from handler.render.jsonnet import gojsonnet
 from handler.render.jsonnet.jsonnet_imports import JsonnetImports, below, table
 from handler.render.jsonnet.jsonnet_output import OutputKey, OutputRollout, OutputRow, decode_output
+from handler.render.jsonnet.listed_secrets import secret_values, values_in
 from handler.render.rollout_file import read_rollout
 from handler.render.sandbox import Sandbox
+from handler.render.target_render import hidden, masking
 from handler.render.tree_files import TreeFiles
 
 LIBRARIES = ("vendor", "lib")
@@ -64,12 +65,16 @@ class JsonnetRenderer:
             config = _configuration(request, options, path, imports)
             imports.run(_inside(path, options.entrypoint))
             listed = _listed(request, imports)
-            rows = _Evaluation(imports, request, options, config, listed).run(sandbox, _inside(path, options.entrypoint))
-            refuse([row for row in rows if isinstance(row, Problem)])
+            secrets = _secrets(request, listed)
+            try:
+                rows = _Evaluation(imports, request, options, config, listed).run(sandbox, _inside(path, options.entrypoint))
+                refuse([row for row in rows if isinstance(row, Problem)])
+            except AnnealError as error:
+                raise hidden(error, masking(secrets)) from None
             found = read_rollout(tree, request, rollout, sandbox)
         made, manifests, keys = _sorted(rows)
         reads = ReadSet.of({**files.decisive(), **found.reads})
-        return Rendered(manifests, reads, rollout=found.document or made, keys=keys, where=found.where, renderer=JSONNET)
+        return Rendered(manifests, reads, rollout=found.document or made, keys=keys, where=found.where, renderer=JSONNET, secrets=secrets)
 
 
 def search_path(path: str, jpath: Sequence[str]) -> list[str]:
@@ -137,8 +142,14 @@ def _listed(request: RenderRequest, imports: JsonnetImports) -> dict[str, bytes]
         except AnnealError as error:
             error.problems = tuple(replace(each, place=each.place or place) for each in error.problems)
             raise
-        imports.files.reads[f"{LISTED}{name}"] = hashlib.sha256(found[path]).hexdigest()
+        read = f"{LISTED_SECRETS if values_in(found[path]) else LISTED}{name}"
+        imports.files.reads[read] = request.outside.ask(read)
     return found
+
+
+def _secrets(request: RenderRequest, listed: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return what Secrets say that the program is given."""
+    return (*secret_values([request.configuration]), *(text for each in listed.values() for text in values_in(each)))
 
 
 class _Evaluation:

@@ -96,7 +96,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
 
 
 def test_the_full_sample_has_targets_of_each_sign_in_revision_and_cluster() -> None:
-    _, edge, keyed, app, prod, elsewhere = load(SAMPLES / "full.yaml", renderers=("file", "own")).targets
+    _, edge, keyed, app, prod, elsewhere, _ = load(SAMPLES / "full.yaml", renderers=("file", "own")).targets
     assert keyed.repository.auth == g.RepositoryAuth(
         ssh=g.SshAuth(g.SecretRef(file="/run/secrets/key"), "/etc/anneal/known_hosts", g.SecretRef(env="KEY_PASSPHRASE"))
     )
@@ -166,6 +166,15 @@ def test_the_full_sample_leaves_no_setting_out() -> None:
     places = {"page.key": "file", "page.proxy.secret": "file", "page.oidc.client_secret": "env"}
     assert defaults_in(settings) == {f"{place}.{each}" for place, other in places.items() for each in (other, *OF_CLOUDS)}
     assert defaults_in(settings.targets[0]) == alternatives
+    trigger = settings.targets[-1].trigger
+    assert trigger is not None
+    assert trigger.resource is not None
+    assert not defaults_in(trigger)
+    main = trigger.resource.main
+    assert (
+        not defaults_in(main) | defaults_in(main.label_selector) | defaults_in(main.key_transformations[1], "replace.") - {"replace.action"}
+    )
+    assert main.label_selector.query == "team=shop,stage in (prod,staging),!legacy"
 
 
 def test_the_example_of_the_documentation_is_read() -> None:

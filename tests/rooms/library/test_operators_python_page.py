@@ -1,4 +1,4 @@
-"""The Python of docs/operators.md, block after block, against a real control plane."""
+"""The Python of docs/operators-python.md, block after block, against a real control plane."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from handler.library import Reconciled
 from tests.kubectl import Kubectl
 
-PAGE = Path(__file__).parents[3] / "docs" / "operators.md"
+PAGE = Path(__file__).parents[3] / "docs" / "operators-python.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACE = re.compile(r'("namespace": |namespace=|\], )"shop"')
 """Where the page names its namespace."""
