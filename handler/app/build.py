@@ -113,6 +113,12 @@ class Handler(TargetRunner):
             statuses.settle(SETTLED)
         return result
 
+    def forget(self, name: str) -> None:
+        """Let go of all that is kept for a target of this name."""
+        super().forget(name)
+        self._renders.drop(name)
+        self._seen_renders.drop(name)
+
     def _reconcile(self, job: Job, stop: threading.Event, queue: QueueView) -> Result:
         return self._run(job, lambda: self.dependencies(job.target), self._renders, stop, queue)
 

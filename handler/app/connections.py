@@ -99,6 +99,7 @@ class Connections:
         self._services = services or ExternalServices(environ)
         self._options = options
         self._made: dict[Hashable, Any] = {}
+        self._asked_before = 0.0
         self._lock = threading.Lock()
         self._holder = f"{socket.gethostname()}_{os.getpid()}"
 
@@ -145,7 +146,7 @@ class Connections:
     def requests(self) -> float:
         """Return how many requests to API servers were made so far, by runs, surveys and readers."""
         with self._lock:
-            return float(sum(made.requests for made in self._made.values() if isinstance(made, Api)))
+            return self._asked_before + float(sum(made.requests for made in self._made.values() if isinstance(made, Api)))
 
     def now(self) -> float:
         """Return the time by the clock of records, in seconds since the epoch."""
@@ -299,6 +300,12 @@ class Connections:
         with self._lock:
             for kind in ("dependencies", "looks", "digest", "health", "decryptor", "verified"):
                 self._made.pop((kind, name), None)
+
+    def forget_account(self, cluster: Cluster, account: str) -> None:
+        """Let go of the ways of an account that no target has any more; what they have asked still counts."""
+        with self._lock:
+            gone = [self._made.pop((kind, cluster, account), None) for kind in ("api", "brief")]
+            self._asked_before += sum(each.requests for each in gone if isinstance(each, Api))
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Make a shared part at its first use; when two threads make it at once, the first one's is kept."""

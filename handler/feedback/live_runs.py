@@ -28,6 +28,7 @@ WAITS, MISSING, LONGEST = 20, 10, 300
 """Waits of a run, lines of a wait and characters of a line."""
 STAGES, OBJECTS = 20, 100  # of a plan, and of each of its stages
 PAGE, BYTES = 50, 2_000_000  # targets in one answer, and characters after which it takes no more
+TARGETS = 10_000  # whose changes are known, the newest
 ENDED = 200  # pictures of ended runs that are kept
 LONGEST_WAIT = 20.0  # seconds that a question waits for a change
 _GOES_ON = frozenset({Outcome.LAGGING, Outcome.WAITING, Outcome.BUSY})
@@ -169,6 +170,8 @@ class LiveRuns:
         self._version += 1
         self._versions.pop(target, None)
         self._versions[target] = self._version
+        if len(self._versions) > TARGETS:  # instances come and go without end
+            del self._versions[next(iter(self._versions))]
         self._changed.notify_all()
 
     def _of(self, target: str, run: str) -> _Picture:

@@ -50,6 +50,11 @@ class Schedule:
         else:
             self._retries[target] = at
 
+    def forget(self, target: str) -> None:
+        """Look at a target no more."""
+        self._retries.pop(target, None)
+        self._needed.pop(target, None)
+
     def ticks(self, now: float) -> tuple[Job, ...]:
         """Return the ticks of all targets if their time has come, and set the next one."""
         if self._tick > now:

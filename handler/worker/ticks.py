@@ -15,6 +15,7 @@ from dataclasses import asdict, replace
 from handler.app.tick_survey import Report, SurveyTally
 from handler.config.settings import Settings
 from handler.model.event import Job
+from handler.model.instance import is_instance
 from handler.model.result import Result
 from handler.triggers.schedule import Schedule
 
@@ -66,8 +67,14 @@ class Ticks:
         """Note that a run ended. `next_try`: when its target is to be looked at again, in seconds since the epoch; 0: at its next tick."""
         now = time.monotonic()
         with self._lock:
-            self._ended[target] = now
+            if not is_instance(target):  # no survey looks at those
+                self._ended[target] = now
             self._schedule.retry(target, now + max(next_try - time.time(), 0.0) if next_try else None)
+
+    def forget(self, target: str) -> None:
+        """Look at an instance no more."""
+        with self._lock:
+            self._schedule.forget(target)
 
     def _survey(self, jobs: Sequence[Job]) -> None:
         started = time.monotonic()

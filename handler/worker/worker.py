@@ -119,6 +119,7 @@ class Worker:
         self._instances = parts.instances
         if self._instances:
             known, self._instances.ask = self._instances.instances, self._due
+            known.left.append(self._ticks.forget)
             self._instances.status = events.add("resource", known.ways, known.known, parts.mask)
         self._heart: HeartbeatRenewal | None = None
         self._health: HealthWatch | None = None

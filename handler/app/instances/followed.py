@@ -34,7 +34,7 @@ class FollowedObjects:
     def __init__(self, ways: Kinds, hear: Hear) -> None:
         self._ways = ways
         self._hear = hear
-        self._listers: dict[Hashable, Lister] = {}
+        self._listers: dict[tuple[Hashable, str], Lister] = {}
         self._followed: dict[tuple[str, str, str, str], Followed] = {}
         self._lock = threading.Lock()
 
@@ -73,8 +73,12 @@ class FollowedObjects:
         with self._lock:
             keys = [key for key in self._followed if key[0] == template and key[2] and key[3] == namespace]
             gone = [self._followed.pop(key) for key in keys]
+            ended = [key for key in self._listers if key[1] and not any(followed[2] == key[1] for followed in self._followed)]
+            listers = [self._listers.pop(key) for key in ended]
         for each in gone:
             each.close()
+        for lister in listers:
+            lister.close()
 
     def close(self) -> None:
         """End all threads."""

@@ -126,7 +126,15 @@ class InstanceWatch:
             if last:
                 del self._counts[space]
         if last:
-            self._objects.leave(*space)
+            self._leave(*space)
+
+    def _leave(self, name: str, namespace: str) -> None:
+        """Follow no longer what only the last instance of a namespace saw, by the rights of its account there."""
+        self._objects.leave(name, namespace)
+        template = self._templates[name]
+        account = trigger_of(template).service_account
+        if account and namespace:
+            self._instances.ways.forget_account(template.cluster, f"{namespace}/{account}")
 
     # --- what runs
     def _run(self) -> None:

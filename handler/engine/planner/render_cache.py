@@ -27,6 +27,11 @@ class RenderCache:
         self._kept: dict[str, tuple[CachedRenders, int]] = {}
         self._lock = threading.Lock()
 
+    def drop(self, target: str) -> None:
+        """Let go of a target that is gone."""
+        with self._lock:
+            self._kept.pop(target, None)
+
     def ran(self, target: str, rendered: CachedRenders) -> None:
         """Note that a target ran; what it keeps goes last."""
         with self._lock:
