@@ -21,6 +21,7 @@ from infra.bench import (
     evidence_rows,
     exclusive_rows,
     health_rows,
+    instance_rows,
     jsonnet_rows,
     live_rows,
     many_rows,
@@ -44,7 +45,8 @@ Measure = Callable[[Bed], Iterator[Row]]
 def measures(*, quick: bool, peers: bool = False) -> dict[str, Measure]:
     """Every measurement by name.
 
-    `quick`: kubectl's throttled prune is measured on 60 objects and scaled, the door for 10 s, not 60, live pages for 15.
+    `quick`: kubectl's throttled prune is measured on 60 objects and scaled, the door for 10 s, not 60, live pages for 15,
+    a tenth of the instances that come and go.
     `peers`: the command line beside other projects', too.
     """
     return {
@@ -71,6 +73,7 @@ def measures(*, quick: bool, peers: bool = False) -> dict[str, Measure]:
         "status": status_rows.status,
         "health": health_rows.health,
         "siblings": sibling_rows.siblings,
+        "instances": lambda bench: instance_rows.instances(bench, quick=quick),
         "exclusive": exclusive_rows.exclusive,
         "door": lambda bench: door_rows.door(bench, quick=quick),
         "page": page_rows.page,

@@ -44,7 +44,7 @@ def idle(bed: Bed) -> Iterator[Row]:
     with Server(bed.directory, json.dumps(_configured(bed, repositories))) as server:
         _wait_for_runs(server, _TARGETS)
         time.sleep(_SETTLED)
-        each = {f"{name} {pid}": pss(pid) for name, pid in _all(server.pid)}
+        each = {f"{name} {pid}": pss(pid) for name, pid in all_of(server.pid)}
     yield Row("all processes of an idle `anneal serve`, PSS", sum(each.values()), 110, "MB", details={"processes": len(each), **each})
 
 
@@ -75,11 +75,11 @@ def pss(pid: int) -> float:
     return int(next(line for line in rollup.splitlines() if line.startswith("Pss:")).split()[1]) / _MIB
 
 
-def _all(pid: int) -> Iterator[tuple[str, int]]:
-    """Find a process and all below it."""
+def all_of(pid: int) -> Iterator[tuple[str, int]]:
+    """Yield name and id of a process and of all below it."""
     yield Path(f"/proc/{pid}/comm").read_text().strip(), pid
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        yield from _all(int(child))
+        yield from all_of(int(child))
 
 
 def _configured(bed: Bed, repositories: list[_Repository]) -> dict[str, Any]:
