@@ -21,6 +21,7 @@ from handler.engine.run.instance_status import is_open
 from handler.model.errors import ConfigInvalid, OperatorError
 from handler.model.instance import Instance, instance_name, template_of
 from handler.model.names import Identity
+from handler.plan.admission import allows
 from handler.state.record import RecordedInstance
 from handler.triggers.relabelling import instance_key
 
@@ -71,7 +72,7 @@ class Instances:
             return [each for _, each in sorted(self._known.items()) if each.template == template]
 
     def put(self, template: Target, live: Mapping[str, Any]) -> InstanceTarget | None:
-        """Note an object of a template's main resource as it is now; return its instance, None: the trigger leaves it out."""
+        """Note an object of a template's main resource as it is now; return its instance, None: trigger or whitelist leave it out."""
         target = self._target(template, live)
         if target is None:
             return None
@@ -146,6 +147,8 @@ class Instances:
 
     def _target(self, template: Target, live: Mapping[str, Any]) -> InstanceTarget | None:
         instance = Instance.of(dict(live), self._definition(template))
+        if instance.identity.namespace and not allows(template, instance.identity.namespace):
+            return None
         if instance_key(instance.key, trigger_of(template).main.key_transformations) is None:
             return None
         return instance_target(template, instance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from handler.app.instances.registry import Instances
 from handler.config.git_settings import Repository
 from handler.config.instance_target import instance_target
 from handler.config.settings import Target
-from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
+from handler.config.trigger_settings import KeyTransformation, ResourceTrigger, TriggerSettings, WatchedResource
 from handler.model.errors import OperatorError
 from handler.model.instance import Instance
+from handler.model.names import Identity, Resource
+from handler.state.record import RecordedInstance
 
 WIDGETS = ResourceTrigger("widget", (WatchedResource("widget", "example.com/v1", "Widget"), WatchedResource("pod", "v1", "Pod")))
 TEMPLATE = Target("shop", Repository("https://git.example.com/shop.git"), ("*",), trigger=TriggerSettings(WIDGETS))
@@ -37,3 +40,55 @@ def test_a_resource_that_isnt_watched_is_refused_with_those_that_are_and_the_blo
     assert problem.fix == (
         "it watches widget, pod; for another add - {name: other, apiVersion: GROUP/VERSION, kind: KIND} under trigger.resource.resources"
     )
+
+
+class Served:
+    """A cluster that serves the kind by no definition that may be read."""
+
+    settings = None
+
+    def api(self, target: Target, *, impersonated: bool = True) -> Served:
+        return self
+
+    def discovery(self, target: Target) -> Served:
+        return self
+
+    def find(self, api_version: str, kind: str) -> Resource:
+        return Resource("example.com", "v1", kind, "widgets", True)
+
+    def get(self, path: str) -> None:
+        return None
+
+
+def widget(name: str, namespace: str) -> dict[str, Any]:
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name, "namespace": namespace, "uid": f"u-{name}"}}
+
+
+def test_an_object_outside_of_the_whitelist_or_dropped_by_a_transformation_is_no_instance() -> None:
+    main = WatchedResource("widget", "example.com/v1", "Widget", key_transformations=(KeyTransformation("drop", ".*/b"),))
+    template = replace(TEMPLATE, namespaces=("ns",), trigger=TriggerSettings(ResourceTrigger("widget", (main,))))
+    registry = Instances(Served(), Everything())  # type: ignore[arg-type]  # as much of it as is used
+    found = [registry.put(template, widget(*each)) for each in (("a", "ns"), ("b", "ns"), ("a", "bank"))]
+    assert [each and each.name for each in found] == ["shop.ns.a", None, None]
+    assert [each.name for each in registry.of_template("shop")] == ["shop.ns.a"]
+
+
+def test_instances_come_go_and_leave_nothing() -> None:
+    came: list[str] = []
+    went: list[str] = []
+    registry = Instances(Served(), Everything())  # type: ignore[arg-type]  # as much of it as is used
+    registry.heard.append(lambda target: came.append(target.name))
+    registry.left.append(went.append)
+    for number in range(100):
+        registry.put(TEMPLATE, widget(f"w{number}", "ns"))
+        registry.put(TEMPLATE, widget(f"w{number}", "ns"))
+    assert len(came) == 100
+    registry.going("shop.ns.w0")
+    going = registry.known("shop.ns.w0")
+    assert going
+    assert going.instance.terminating
+    for name in came:
+        registry.leaving[name] = RecordedInstance(Identity("example.com", "Widget", "ns", name), "u")
+        registry.ended(name)
+    assert went == came
+    assert (registry._known, registry.leaving) == ({}, {})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from handler.app.run_events import RunEvents
+from handler.feedback import live_runs
 from handler.feedback.live_runs import BYTES, ENDED, LONGEST, MISSING, OBJECTS, PAGE, STAGES, WAITS, WRITTEN, LiveRuns
 from handler.model.event import Job
 from handler.model.names import Identity
@@ -230,3 +231,10 @@ def test_the_row_hears_what_a_process_announces() -> None:
     assert events.drained(PATIENCE)
     assert live.changes("", 0, 0.0)["targets"].keys() == {"shop"}
     assert events.close(PATIENCE)
+
+
+def test_what_is_known_of_targets_that_come_and_go_is_bounded(runs: LiveRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_runs, "TARGETS", 3)
+    for number in range(10):
+        runs.hear(HealthChanged(f"shop.ns.{number}", "", "healthy"))
+    assert list(runs.changes("", 0, 0.0)["targets"]) == ["shop.ns.7", "shop.ns.8", "shop.ns.9"]

@@ -121,3 +121,14 @@ def test_a_result_without_a_next_try_ends_the_retry() -> None:
 def test_without_targets_nothing_is_ever_due() -> None:
     assert schedule().next() == float("inf")
     assert schedule().ticks(5000.0) == ()
+
+
+def test_a_target_that_is_forgotten_is_due_no_more() -> None:
+    schedule = Schedule(["shop"], [], (300.0, 1800.0), 0.0, 0.0)
+    schedule.ticks(0.0)
+    schedule.retry("shop.ns.a", 5.0)
+    schedule.need("shop", 0.0)
+    assert not schedule.need("shop.ns.a", 0.0)
+    schedule.forget("shop.ns.a")
+    schedule.forget("never")
+    assert [job.target for job in schedule.due(100.0)] == []

@@ -45,3 +45,15 @@ def test_an_evicted_render_isnt_counted_twice_when_cached_again() -> None:
         kept.ran("first", first)
         assert (first.size, second.size) == (6, 0)
         second.size = 6
+
+
+def test_a_target_that_is_gone_leaves_nothing() -> None:
+    kept = RenderCache(10)
+    kept.ran("gone", Rendered(9))
+    kept.drop("gone")
+    kept.drop("never")
+    other = Rendered(9)
+    kept.ran("other", other)
+    kept.ran("last", Rendered(1))
+    assert other.size == 9
+    assert list(kept._kept) == ["other", "last"]
