@@ -28,6 +28,7 @@ from handler.model.manifest import canonical
 from handler.model.names import Resource
 from handler.model.result import Outcome, Result
 from handler.model.run_event import HealthChanged, RunEnded, RunPhase
+from handler.plan.prune import is_custom
 from handler.state.store import StateStore
 
 _LOG = logging.getLogger("anneal.status")
@@ -166,8 +167,8 @@ class InstanceStatuses:
     def _written_of(self, name: str, due: _Due) -> None:
         target = self._target(name)
         resource = target.trigger.resource if target and target.trigger else None
-        if target is None or resource is None or not resource.write_status:
-            self.forget(name)
+        if target is None or resource is None or not (resource.write_status and is_custom(target.instance.identity.group)):
+            self.forget(name)  # the status of Kubernetes' own kinds is its controllers'
             return
         try:
             for _ in range(_TRIES):

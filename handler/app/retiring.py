@@ -15,11 +15,13 @@ from handler.app.connections import Connections, RecordPlace
 from handler.app.record_places import TargetRecords
 from handler.app.target_runner import TargetRunner
 from handler.config.git_settings import Repository, directory_url
+from handler.config.instance_target import for_instance
 from handler.config.settings import Cluster, Prune, Settings, Target
 from handler.engine.planner.members import living
 from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
 from handler.model.errors import AccessDenied, AnnealError
+from handler.model.instance import Instance
 from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.plan.handover import may_declare
@@ -148,4 +150,6 @@ def _planner(ways: Connections, target: Target, kinds: tuple[str, ...], state: S
     space, api = ways.settings.state_namespace, ways.api(target)
     rules = Prune(kinds=(*target.prune.kinds, *kinds), allow_empty=True)
     alone = replace(target, namespaces=living(api, state.namespaces), cluster_scoped=("*",), prune=rules)
+    known = state.instance
+    alone = for_instance(alone, Instance(known.identity, known.uid, {})) if known else alone
     return Planner(alone, TargetMarks.of(target.name, space).applyset, api, ways.discovery(target))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from handler.config.settings import Impersonate, Target
-from handler.model.instance import Instance, instance_name
+from handler.model.instance import Instance, instance_name, template_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,12 @@ class InstanceTarget(Target):
 
     template: str = field(kw_only=True)
     instance: Instance = field(kw_only=True)
+
+
+def for_instance(target: Target, instance: Instance) -> InstanceTarget:
+    """Return a target as the one of an instance, as it is otherwise: what is known of one by its record alone."""
+    given = {each.name: getattr(target, each.name) for each in fields(Target)}
+    return InstanceTarget(**given, template=template_of(target.name), instance=instance)
 
 
 def instance_target(template: Target, instance: Instance) -> InstanceTarget:

@@ -299,7 +299,7 @@ class _TemplateRun:
         parts += [f"{runs} asked to run"] if runs else []
         parts += [f"the objects of {', '.join(going[:3])}{' and more' if len(going) > 3 else ''} are gone: they end"] if going else []
         parts += [f"held as {hold.id}: {hold.reasons[0]}"] if hold else []
-        parts += [f"{name} stays: {why}" for name, why in list(look.kept.items())[:3]]
+        parts += [f"{name} stays: {why} (to end it: anneal retire {name} --prune)" for name, why in list(look.kept.items())[:3]]
         standing = TargetStanding(succeeded=self.handler.now(), held=hold is not None)
         found = Result(self.job.target, outcome, trigger=self.job.cause, message="; ".join(parts), standing=standing)
         return replace(found, recorded=True)
