@@ -17,7 +17,8 @@ from handler.config.trigger_settings import KeyTransformation, ResourceTrigger, 
 from handler.model.names import Resource, identity_of
 
 POD = WatchedResource("pod", "v1", "Pod", key_transformations=(KeyTransformation(regex="(.*)/w-(.*)", replacement="$1/$2"),))
-TRIGGER = TriggerSettings(ResourceTrigger("widget", (WatchedResource("widget", "example.com/v1", "Widget"), POD)))
+RESOURCES = (WatchedResource("widget", "example.com/v1", "Widget"), POD)
+TRIGGER = TriggerSettings(ResourceTrigger("widget", RESOURCES))
 TEMPLATE = Target("shop", Repository("https://git.example.com/shop.git"), ("*",), trigger=TRIGGER)
 Live = dict[str, Any]
 
@@ -63,7 +64,7 @@ def heard(watch: InstanceWatch, before: Live | None, after: Live | None, resourc
     """Let a change be heard; return whose runs are due by then, at once or later."""
     known = after or before
     assert known
-    watch._changed("shop", TRIGGER.resource.resources[resource], LiveChange(identity_of(known), before, after, True))  # type: ignore[union-attr]
+    watch._changed("shop", RESOURCES[resource], LiveChange(identity_of(known), before, after, True))
     due = set(watch._due._due)
     watch._due._due.clear()
     watch._due._asked.clear()
