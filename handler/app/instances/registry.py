@@ -52,6 +52,7 @@ class Instances:
     left: list[Left] = field(default_factory=list)
     open: set[str] = field(default_factory=set)
     _known: dict[str, InstanceTarget] = field(default_factory=dict)
+    _versions: dict[str, int] = field(default_factory=dict)
     _definitions: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -76,9 +77,12 @@ class Instances:
         target = self._target(template, live)
         if target is None:
             return None
+        version = _version(live)
         with self._lock:
             before = self._known.get(target.name)
-            self._known[target.name] = target
+            if before is not None and version < self._versions.get(target.name, 0):
+                return before  # a LIST that began before a WATCH's event
+            self._known[target.name], self._versions[target.name] = target, version
             self.leaving.pop(target.name, None)
         for hear in self.heard if before is None else ():
             hear(target)
@@ -86,13 +90,13 @@ class Instances:
 
     def look(self, template: Target) -> dict[str, InstanceTarget]:
         """Return all instances of a template, from their objects; what isn't among them is known no more. Raises AnnealError."""
+        before = {each.name for each in self.of_template(template.name)}  # what comes meanwhile isn't missing
         seen = [(self.put(template, live), live) for live in self.source.objects(template, trigger_of(template).main, "")]
         now = {each.name: each for each, _ in seen if each}
         gone = {name for name in self.open if template_of(name) == template.name}
         self.open = (self.open - gone) | {each.name for each, live in seen if each and is_open(live)}
-        for each in self.of_template(template.name):
-            if each.name not in now:
-                self.drop(each.name)
+        for name in before - now.keys():
+            self.drop(name)
         return now
 
     def going(self, name: str) -> None:
@@ -106,6 +110,7 @@ class Instances:
         """Forget an instance."""
         with self._lock:
             self._known.pop(name, None)
+            self._versions.pop(name, None)
         for leave in self.left:
             leave(name)
 
@@ -179,6 +184,12 @@ class Instances:
             fix = f"it watches {known}; for another add - {block} under trigger.resource.resources"
             raise OperatorError.of(f"target {template_of(target.name)}", seen, fix=fix)
         return self.source.objects(target, watched, scope_of(target, watched))
+
+
+def _version(live: Mapping[str, Any]) -> int:
+    """Return an object's resourceVersion as the number that it is (KEP-5504); one that is none counts as newer than all."""
+    text = str(live["metadata"].get("resourceVersion") or "")
+    return int(text) if text.isascii() and text.isdigit() else 1 << 128
 
 
 def scope_of(target: Target, watched: WatchedResource) -> str:

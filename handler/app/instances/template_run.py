@@ -143,6 +143,7 @@ class _TemplateRun:
     template: Target
     job: Job
     stop: threading.Event
+    first: bool = False
 
     @property
     def handler(self) -> TargetRunner:
@@ -174,7 +175,6 @@ class _TemplateRun:
         ends = self._handed_out(asked)
         for name in self.runs.instances.open & look.instances.keys():
             self.runs.note(name)
-        self.runs.started.add(self.template.name)
         result = self._result(Outcome.HELD if hold else Outcome.UNCHANGED, look, [*going], asked, hold)
         phase = "held" if hold else "applied"
         self._record(store, state, RunStatus(phase, stamp(self.handler.now()), message=result.message), hold)
@@ -198,6 +198,10 @@ class _TemplateRun:
         if self.job.trigger != "resource":
             self.runs.instances.refresh(template)
         instances = self.runs.instances.look(template)
+        self.first = template.name not in self.runs.started
+        if not self.job.dry_run:  # from now on events ask for runs; what came since the look is asked for here
+            self.runs.started.add(template.name)
+            instances |= {each.name: each for each in self.runs.instances.of_template(template.name)}
         metadata = listed(handler.records(template), handler.settings)
         named = {str((each.get("labels") or {}).get(TARGET) or ""): each for each in metadata.values()}
         records = {name: each for name, each in named.items() if is_instance(name) and template_of(name) == template.name}
@@ -275,7 +279,7 @@ class _TemplateRun:
             given = {"force": job.force, "prune": job.prune, "actor": job.actor, "hint": job.hint, "deliveries": job.deliveries}
             trigger = "push" if job.trigger in NAMED else job.trigger
             return [Job(name, trigger, asked=job.asked, **given) for name in look.instances]  # type: ignore[arg-type]  # as the job has them
-        first = self.template.name not in self.runs.started and bool(trigger_of(self.template).listed)
+        first = self.first and bool(trigger_of(self.template).listed)
         quiet = frozenset[str]() if first else self._quiet(look)
         trigger = "resource" if first or job.approve else job.trigger
         return [Job(name, trigger, asked=job.asked) for name in look.instances if name not in quiet]

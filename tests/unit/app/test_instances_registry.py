@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -92,3 +93,37 @@ def test_instances_come_go_and_leave_nothing() -> None:
         registry.ended(name)
     assert went == came
     assert (registry._known, registry.leaving) == ({}, {})
+
+
+class Snapshot:
+    """A LIST of objects, during which an event comes."""
+
+    def __init__(self, objects: list[dict[str, Any]], meanwhile: Callable[[], object]) -> None:
+        self._objects, self._meanwhile = objects, meanwhile
+
+    def objects(self, target: Target, watched: WatchedResource, namespace: str) -> list[dict[str, Any]]:
+        self._meanwhile()
+        return self._objects
+
+
+def at_version(name: str, version: int, size: int) -> dict[str, Any]:
+    made = widget(name, "ns")
+    return {**made, "metadata": {**made["metadata"], "resourceVersion": str(version)}, "spec": {"size": size}}
+
+
+def test_a_list_that_began_before_an_event_neither_hides_nor_ages_what_the_event_has_shown() -> None:
+    registry = Instances(Served(), Everything())  # type: ignore[arg-type]  # as much of it as is used
+
+    def event() -> None:
+        registry.put(TEMPLATE, at_version("changed", 20, 2))
+        registry.put(TEMPLATE, at_version("new", 21, 1))
+
+    registry.put(TEMPLATE, at_version("gone", 1, 1))
+    registry.source = Snapshot([at_version("changed", 10, 1)], event)
+    found = registry.look(TEMPLATE)
+    assert [each.instance.body["spec"]["size"] for each in found.values()] == [2]
+    assert [each.name for each in registry.of_template("shop")] == ["shop.ns.changed", "shop.ns.new"]
+    registry.put(TEMPLATE, at_version("changed", 30, 3))
+    known = registry.known("shop.ns.changed")
+    assert known
+    assert known.instance.body["spec"]["size"] == 3

@@ -59,13 +59,16 @@ class Runner:
         self.settings = Settings((TEMPLATE,))
         self.live, self.recorded = live, recorded
         self.instances, self.open, self.leaving, self.stores = self, frozenset[str](), dict[str, RecordedInstance](), dict[str, Store]()
-        self.slack, self.error = 0.0, None
+        self.slack, self.error, self.meanwhile = 0.0, None, ""
         self.ran: list[Job] = []
 
     def look(self, template: Target) -> Mapping[str, InstanceTarget]:
         if self.error:
             raise self.error
         return {each.name: each for each in map(instance, self.live)}
+
+    def of_template(self, name: str) -> list[InstanceTarget]:
+        return [instance(each) for each in self.meanwhile]
 
     def refresh(self, template: Target) -> None:
         """Nothing is kept."""
@@ -126,6 +129,14 @@ def test_what_isnt_recorded_yet_runs_and_what_is_gone_ends(gone: dict[str, Absen
     assert ("shop.ns.a", "tick") in asked
     assert runner.leaving == {"shop.ns.e": RecordedInstance(Identity("example.com", "Widget", "ns", "e"), "u-e")}
     assert runner.stores["shop"].state is None, "a template without trouble needs no record"
+
+
+def test_what_comes_between_the_look_and_the_first_event_that_is_heard_runs_too(gone: dict[str, Absence]) -> None:
+    runner = Runner("a", "a")
+    runner.meanwhile = "b"
+    runs = TemplateRuns(runner, runner)  # type: ignore[arg-type]  # as much of them as is used
+    assert ("shop.ns.b", "tick") in run(runner, runs=runs)[1]
+    assert runs.started == {"shop"}
 
 
 def test_what_may_be_hidden_stays_and_is_named(gone: dict[str, Absence]) -> None:
