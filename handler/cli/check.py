@@ -14,12 +14,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from handler.app.external_services import fetcher
+from handler.app.instances.registry import trigger_of
 from handler.app.promotions import promoters_of
 from handler.cli import needed_rights, reports
 from handler.cli.check_table import Findings
 from handler.cli.diff import by
 from handler.cli.filenames import from_files
-from handler.cli.rbac import needed
+from handler.cli.operator_rights import follower_grants, how_served
+from handler.cli.rbac import needed, theirs
 from handler.cli.render import rendered_at
 from handler.cli.run_job import run
 from handler.cli.session import Session, local_user
@@ -158,7 +160,7 @@ def check_targets(session: Session, chosen: tuple[Target, ...], findings: Findin
 
 @dataclass
 class _TargetChecks:
-    """The steps of one target. `verdicts`: on clusters, each asked once."""
+    """The steps of one target. `verdicts`: on clusters, each asked once; `deployed`: the target, or one of its instances if any."""
 
     session: Session
     target: Target
@@ -166,6 +168,10 @@ class _TargetChecks:
     verdicts: dict[Cluster, str | AnnealError]
     clocks: CompareClocks | None
     rendered: Rendered | None = field(default=None, init=False)
+    deployed: Target | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.deployed = None if self.target.is_template else self.target
 
     def run(self) -> None:
         step = self.findings.step
@@ -180,7 +186,9 @@ class _TargetChecks:
             self.clocks(self.target, self.session.handler.api(self.target, impersonated=False))
         if self.target.revision.promoted and git:
             step("promotion", self._promotion)
-        rendered = git and step("render", self._render)
+        if self.target.is_template and cluster:
+            step("instances", self._instances)
+        rendered = git and self.deployed and step("render", self._render)
         rights_ok = cluster and step("rights", self._rights)
         if rendered and rights_ok:
             step("plan", self._plan)
@@ -222,8 +230,15 @@ class _TargetChecks:
             raise found
         return found
 
+    def _instances(self) -> str:
+        """Count the objects that are instances; one of them stands for all in what follows. Raises AnnealError: they aren't known."""
+        found = self.session.handler.instances.look(self.target)
+        self.deployed = found[min(found)] if found else None
+        kind = trigger_of(self.target).main.kind
+        return f"{many(len(found), kind)}, of which {min(found)} is looked at" if found else f"there is no {kind} yet: nothing to render"
+
     def _render(self) -> str:
-        _, self.rendered = rendered_at(self.session, self.target)
+        _, self.rendered = rendered_at(self.session, self.deployed or self.target)
         made = f"{many(len(self.rendered.manifests), 'object')} in {self.target.path or 'the whole repository'}"
         programs = self.rendered.renderer in (KUSTOMIZE, HELM, NIX)
         needs_walls = (programs or self.target.decryption) and self.target.sandbox != "weak"
@@ -232,23 +247,25 @@ class _TargetChecks:
 
     def _rights(self) -> str:
         """Ask for what `anneal rbac` prints. Raises AccessDenied with every missing right that a run can't do without."""
-        session, target = self.session, self.target
+        session, target = self.session, self.deployed or self.target
         own = needed_rights.own_grants(session.settings, target)
+        if self.target.is_template:
+            own = (*own, *follower_grants(session.settings, self.target, how_served(session.handler, self.target)))
         found = needed(session, target, self.rendered, served_only=True) if self.rendered else None
-        theirs = needed_rights.target_grants(target, found) if found else tuple(needed_rights.value_reads(target))
+        granted = () if target.is_template else theirs(session, target, found)
         missing: list[AccessRule] = []
-        for grants, impersonated in ((own, False), (theirs, True)):
+        for grants, impersonated in ((own, False), (granted, True)):
             rules = [rule for grant in grants for rule in _rules(grant)]
             answers = allowed(session.handler.api(target, impersonated=impersonated), rules)
             missing += [rule for rule, has in zip(rules, answers, strict=True) if not has]
         if missing:
-            fix = f"an administrator can grant exactly this: anneal rbac {target.name} | kubectl apply -f -"
+            fix = f"an administrator can grant exactly this: anneal rbac {self.target.name} | kubectl apply -f -"
             raise AccessDenied(*(Problem("rights", f"may not {rule}", fix=fix) for rule in missing))
         wanted = [rule for grant in (needed_rights.wanted_grants(target, found) if found else ()) for rule in _rules(grant)]
         answers = allowed(session.handler.api(target), wanted)
         lacks = [str(rule) for rule, has in zip(wanted, answers, strict=True) if not has]
         shorter = f"; a rollout that fails says less of why without {', '.join(lacks)}" if lacks else ""
-        return f"all {sum(len(grant.verbs) for grant in (*own, *theirs))} that it needs{shorter}"
+        return f"all {sum(len(grant.verbs) for grant in (*own, *granted))} that it needs{shorter}"
 
     def _plan(self) -> str:
         job = Job(self.target.name, "oneoff", force=True, dry_run=True, actor=local_user())

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import click
 
-from handler.cli import needed_rights, reports
+from handler.app.instances.registry import trigger_of
+from handler.cli import needed_rights, operator_rights, reports
 from handler.cli.local_source import Directory
 from handler.cli.needed_rights import NeededKinds
 from handler.cli.render import as_yaml, rendered_at
 from handler.cli.session import Session
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import RepositoryAuth
+from handler.config.instance_target import InstanceTarget
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied, PlanRefused
 from handler.model.names import Resource
@@ -66,22 +68,23 @@ def rbac(
     if filename:
         chosen = _checked_out(session, chosen, filename)
     with session.output.working(f"rendering {chosen.name}"):
-        _, rendered = rendered_at(session, chosen, impersonated=False)  # the target's identity may lack the rights that are printed
-        found = needed(session, chosen, rendered, used_only=namespaced)
-    own, wanted = needed_rights.own_grants(settings, asked), needed_rights.wanted_grants(chosen, found)
-    shown = tuple(grant for grant in needed_rights.page_grants(found) if grant not in wanted) if page else ()
-    theirs = (*needed_rights.target_grants(chosen, found), *wanted, *shown)
+        parts = [_Part.of(session, each, namespaced=namespaced, page=page) for each in _deployed(session, chosen)]
+    own = needed_rights.own_grants(settings, asked)
+    if asked.is_template or asked.instance:
+        own = (*own, *operator_rights.follower_grants(settings, chosen, operator_rights.how_served(session.handler, chosen)))
+    wanted = [grant for part in parts for grant in part.wanted]
+    granted = [grant for part in parts for grant in part.grants]
     at_home = _at_home(settings, asked, _subject(account))
-    documents = [*_documents(chosen, handler, own, theirs), *at_home]
+    documents = [*_documents(chosen, handler, own, parts), *at_home]
     if session.output.as_json:
         session.output.document({"apiVersion": "v1", "kind": "List", "items": documents})
         return reports.DONE_CODE
-    spaces = sorted({grant.namespace for grant in (*own, *theirs)} - {""})
+    spaces = sorted({grant.namespace for grant in (*own, *granted)} - {""})
     session.output.text(f"# The least that target {chosen.name} needs. These namespaces must exist: {', '.join(spaces)}\n")
     resources = {grant.resource for grant in wanted}
     session.output.text("".join(text for resource, text in (("pods", _WHY), ("pods/log", _LOGS)) if resource in resources))
     session.output.text(_PAGE if page else "")
-    if any({"escalate", "bind"} & set(grant.verbs) for grant in theirs):
+    if any({"escalate", "bind"} & set(grant.verbs) for grant in granted):
         session.output.text(_ESCALATION)
     if at_home:
         session.output.text(_AT_HOME)
@@ -96,14 +99,53 @@ def _checked_out(session: Session, target: Target, directory: Path) -> Target:
     return session.use(replace(session.settings, targets=(local,)), Directory(directory))
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one target, or an instance that stands for those of its namespace, needs. `wanted`: of `grants`, what explains what fails."""
+
+    target: Target
+    grants: tuple[needed_rights.Grant, ...]
+    wanted: tuple[needed_rights.Grant, ...]
+
+    @classmethod
+    def of(cls, session: Session, target: Target, *, namespaced: bool, page: bool) -> Self:
+        _, rendered = rendered_at(session, target, impersonated=False)  # the target's identity may lack the rights that are printed
+        found = needed(session, target, rendered, used_only=namespaced)
+        wanted = needed_rights.wanted_grants(target, found)
+        shown = tuple(grant for grant in needed_rights.page_grants(found) if grant not in wanted) if page else ()
+        return cls(target, (*theirs(session, target, found), *wanted, *shown), wanted)
+
+
+def theirs(session: Session, target: Target, found: NeededKinds | None) -> tuple[needed_rights.Grant, ...]:
+    """Return what a target's identity can't do without. `found`: None: what it declares isn't known. Raises AnnealError."""
+    grants = needed_rights.target_grants(target, found) if found else tuple(needed_rights.value_reads(target))
+    if not isinstance(target, InstanceTarget):
+        return grants
+    return (*grants, *operator_rights.instance_grants(target, operator_rights.how_served(session.handler, target)))
+
+
+def _deployed(session: Session, target: Target) -> Sequence[Target]:
+    """Return a target; of a template an instance in each namespace that has one."""
+    if not target.is_template:
+        return (target,)
+    found = operator_rights.samples(session.handler.instances, target)
+    if not found:
+        seen = f"there is no {trigger_of(target).main.kind} yet: only the handler's own rights are printed, not what its instances need"
+        session.output.note(f"note: {seen}")
+    return found
+
+
 def _documents(
-    target: Target, handler: Mapping[str, str], own: tuple[needed_rights.Grant, ...], theirs: tuple[needed_rights.Grant, ...]
-) -> list[dict[str, Any]]:
+    target: Target, handler: Mapping[str, str], own: tuple[needed_rights.Grant, ...], parts: Sequence[_Part]
+) -> Iterator[dict[str, Any]]:
     name = f"anneal-{target.name}"
-    if target.impersonate is None:
-        return needed_rights.documents(name, (*own, *theirs), handler)
-    deployer = _subject(target.impersonate.service_account)
-    return [*needed_rights.documents(name, own, handler), *needed_rights.documents(f"{name}-deployer", theirs, deployer)]
+    mine = [*own, *(grant for part in parts if part.target.impersonate is None for grant in part.grants)]
+    yield from needed_rights.documents(name, mine, handler)
+    for part in parts:
+        if part.target.impersonate:
+            account = part.target.impersonate.service_account
+            of = name if part.target.name == target.name else f"{name}.{account.partition('/')[0]}"
+            yield from needed_rights.documents(f"{of}-deployer", part.grants, _subject(account))
 
 
 def _at_home(settings: Settings, target: Target, handler: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from handler.cli import logs, reports, target_page
 from handler.cli.output import Output
 from handler.cli.rollout_lines import step_line, tree
 from handler.cli.session import Session
+from handler.config.instance_target import refuse_template
 from handler.config.settings import Target
 from handler.engine.planner.due import FAILED
 from handler.state.record import Progress, State
@@ -23,6 +24,7 @@ Read = Callable[[], State | None]
 def rollout(session: Session, target: str | None, watch: bool, with_logs: bool) -> int:
     """Show the groups and steps of TARGET's newest rollout: what is done, what goes on, since when. Without one: how TARGET does."""
     chosen = session.target(target)
+    refuse_template(chosen, "has a rollout of its own")
     store = session.handler.store(chosen) if watch else session.handler.brief_store(chosen)
     output = session.output
     state = _watched(output, lambda: store.read().state) if watch else store.read().state

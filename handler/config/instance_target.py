@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from handler.config.settings import Impersonate, Target
+from handler.model.errors import ConfigInvalid
 from handler.model.instance import Instance, instance_name, template_of
 
 
@@ -24,6 +25,13 @@ def for_instance(target: Target, instance: Instance) -> InstanceTarget:
     """Return a target as the one of an instance, as it is otherwise: what is known of one by its record alone."""
     given = {each.name: getattr(target, each.name) for each in fields(Target)}
     return InstanceTarget(**given, template=template_of(target.name), instance=instance)
+
+
+def refuse_template(target: Target, has: str) -> None:
+    """Raise ConfigInvalid if a target is a template. `has`: what its instances have instead of it, for the message."""
+    if target.is_template:
+        seen = f"is a template: each of its instances {has}"
+        raise ConfigInvalid.of(f"target {target.name}", seen, fix=f"name one; to see which there are: anneal status {target.name}")
 
 
 def instance_target(template: Target, instance: Instance) -> InstanceTarget:

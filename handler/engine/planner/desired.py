@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Revision
+from handler.config.instance_target import refuse_template
 from handler.config.settings import Target
 from handler.engine.planner import canaries
 from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem
@@ -286,7 +287,11 @@ class Preparer:
 
 
 def request_for(target: Target, source: CommitSource, known: Files, *, older: bool) -> RenderRequest:
-    """Return what a renderer is asked for. `source`: a directory's `shown` is how commands in messages name it."""
+    """Return what a renderer is asked for. `source`: a directory's `shown` is how commands in messages name it.
+
+    Raises ConfigInvalid: the target is a template, of which only instances render.
+    """
+    refuse_template(target, "renders for its object")
     options = target.renderer
     ours = [each for each in target.namespaces if each != target.namespace]
     namespaces = (target.namespace, *ours) if target.namespace else target.namespaces
