@@ -191,16 +191,16 @@ class Handler(TargetRunner):
         """Return the digest of a target's settings."""
         return self._once(("digest", target.name), lambda: settings_digest(target))
 
-    def render(self, target: Target, tree: Tree, *, older: bool = False, impersonated: bool = True) -> Rendered:
+    def render(self, target: Target, tree: Tree, *, older: bool = False) -> Rendered:
         """Render a target's path of a tree to be shown; its cluster is asked only for what charts look at, or for values.
 
-        `older`: see `RenderRequest`; `impersonated`: values are read as the target's identity, else as the handler's own. Raises
-        AuthorError with every mistake in git; AnnealError: values or a chart from elsewhere can't be had.
+        `older`: see `RenderRequest`. Raises AuthorError with every mistake in git; AnnealError: values or a chart from elsewhere can't be
+        had.
         """
         from handler.app.shown_inputs import ShownInputs
 
         discovery = cache(lambda: Discovery(self.brief_api(target)))
-        shown = ShownInputs(self.outside(target, discovery, RecordedRender(), tree.commit.sha, impersonated=impersonated))
+        shown = ShownInputs(self.outside(target, discovery, RecordedRender(), tree.commit.sha))
         sources = target.post_build.substitute_from if target.post_build else ()
         lacks = self._options.placeholders or shown.lacks(sources)
         request = replace(request_for(target, self.source(target), {}, older=older), outside=shown, placeholders=lacks)
@@ -233,18 +233,13 @@ class Handler(TargetRunner):
         keys = None if placeholders else TargetKeys(settings, self.secrets, self._services.kms.unwrap)
         return self._once(("decryptor", target.name), lambda: Decryptor(target.name, settings, keys))
 
-    def outside(
-        self, target: Target, discovery: Callable[[], Discovery], recorded: RecordedRender, commit: str, *, impersonated: bool = True
-    ) -> OutsideInputs:
-        """Return what one render of a target takes from elsewhere than git. `recorded`: what its record says of renders.
-
-        `impersonated`: values are read as the target's identity, else as the handler's own.
-        """
+    def outside(self, target: Target, discovery: Callable[[], Discovery], recorded: RecordedRender, commit: str) -> OutsideInputs:
+        """Return what one render of a target takes from elsewhere than git. `recorded`: what its record says of renders."""
         from handler.app.outside_inputs import TargetInputs
         from handler.source.charts.chart_pins import ChartPins
 
         pins = ChartPins(recorded.charts, commit)
-        api = partial(self.api, target, impersonated=impersonated)
+        api = partial(self.api, target)
         lists = self.instances.lists(target) if target.instance else None
         return TargetInputs(target, api, discovery, lambda: self.charts(target.charts), pins, lists)
 

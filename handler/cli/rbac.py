@@ -109,7 +109,7 @@ class _Part:
 
     @classmethod
     def of(cls, session: Session, target: Target, *, namespaced: bool, page: bool) -> Self:
-        _, rendered = rendered_at(session, target, impersonated=False)  # the target's identity may lack the rights that are printed
+        _, rendered = rendered_at(session, replace(target, impersonate=None))  # that may lack the rights that are printed
         found = needed(session, target, rendered, used_only=namespaced)
         wanted = needed_rights.wanted_grants(target, found)
         shown = tuple(grant for grant in needed_rights.page_grants(found) if grant not in wanted) if page else ()

@@ -54,14 +54,14 @@ def _shown(manifest: Manifest, rendered: Rendered, hide: Callable[[str], str]) -
     return shown
 
 
-def rendered_at(session: Session, target: Target, commit: str = "", *, impersonated: bool = True) -> tuple[CommitInfo, Rendered]:
-    """Fetch and render a commit, or the head. `impersonated`: see `Handler.render`. Raises AnnealError."""
+def rendered_at(session: Session, target: Target, commit: str = "") -> tuple[CommitInfo, Rendered]:
+    """Fetch and render a commit, or the head. Raises AnnealError."""
     handler = session.handler
     session.sandbox.start()
     source = handler.source(target)
     sha = commit or source.head(target.revision).commit
     tree = source.fetch(sha, target.path)
-    return tree.commit, handler.render(target, tree, older=bool(commit), impersonated=impersonated)
+    return tree.commit, handler.render(target, tree, older=bool(commit))
 
 
 _NAMES = ("apiVersion", "kind", "name", "namespace")
