@@ -31,4 +31,4 @@ def read_trigger(file: Path, *, write_status: bool) -> TriggerSettings:
     found = Decoder(mistakes, {}).mapping(compose(text, str(file)), ResourceTrigger, "")
     mistakes.settle()
     assert found is not BAD  # noqa: S101 - else there was a mistake
-    return TriggerSettings(replace(found, write_status=write_status, across_namespaces=True))
+    return TriggerSettings(replace(found, write_status=write_status, across_namespaces=True, adopt_unowned=True))

@@ -1,7 +1,7 @@
 """An instance as a target: what its template says, for one object. Pure.
 
-Law: an instance is confined to the namespace of its object, unless its template says otherwise; it has the rights of the ServiceAccount
-that the template names there.
+Law: an instance is confined to the namespace of its object, and takes over nothing that lives there, unless its template says otherwise;
+it has the rights of the ServiceAccount that the template names there.
 """
 
 from __future__ import annotations
@@ -44,5 +44,6 @@ def instance_target(template: Target, instance: Instance) -> InstanceTarget:
     given |= {"name": instance_name(template.name, namespace, instance.identity.name)}
     given |= {"namespaces": (namespace,), "namespace": namespace, "cluster_scoped": ()} if confined else {}
     given |= {"namespace": template.namespace or namespace} if not confined else {}
+    given |= {"adopt": "never"} if template.adopt == "unowned" and not trigger.adopt_unowned else {}
     given |= {"impersonate": Impersonate(f"{namespace}/{account}")} if account and namespace else {}
     return InstanceTarget(**given, template=template.name, instance=instance)

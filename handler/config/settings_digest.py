@@ -53,7 +53,7 @@ def settings_digest(target: Target) -> str:
 
 
 def _of_instances(target: Target, trigger: Any) -> dict[str, Any]:
-    """Return what shapes an instance: which objects configure it, and its own; not what is written into their status."""
+    """Return what shapes an instance: which objects configure it, its own, that one's definition; not what is written into a status."""
     if trigger and trigger["resource"]:
         del trigger["resource"]["write_status"]
-    return {"instance": target.instance.digest} if target.instance else {}
+    return {"instance": target.instance.digest, "definition": target.instance.definition} if target.instance else {}

@@ -83,6 +83,9 @@ class ResourceTrigger:
         kind="objectName",
     )
     write_status: bool = _doc("Write how the rollout goes into the status of the object.", True)
+    adopt_unowned: bool = _doc(
+        "An instance may take over objects that no tool and no target has; without it they are refused, for its object names them.", False
+    )
     across_namespaces: bool = _doc(
         "An instance may declare objects in all of `namespaces`; without it, only in the namespace of its own object.", False
     )

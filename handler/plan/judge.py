@@ -13,6 +13,7 @@ from typing import Any
 from handler.config.settings import ApplySetId, Owner, Target
 from handler.model.errors import ApiRefused, Problem
 from handler.model.hidden_fields import HiddenFields
+from handler.model.instance import template_of
 from handler.model.manifest import canonical
 from handler.model.names import LASTING, GroupKind, Identity, uid_and_version
 from handler.model.plan import Action, Change
@@ -37,6 +38,7 @@ _ADMISSION = re.compile(r"""admission webhook ["'].*?["'] denied|ValidatingAdmis
 """A policy's or a webhook's words are whatever their author wrote: they never have anything deleted."""
 _JOB = GroupKind("batch", "Job")
 _KEEP = "write the live value of that field into git, or give the declared one another name"
+_OTHER_NAME = "give it another name; or, if all that may create such objects may take over what lives beside them, add to target "
 _MOVE = "take that change back in git; what it holds can only be moved by hand, to an object of another name"
 _LIFT = "lift what keeps it from the live object, for no apply can while that field differs; or take the change of that field back"
 _NO_STEP_DELETES = (
@@ -77,6 +79,8 @@ class Judge:
             return self._owned(Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place), owner)
         if self.target.adopt == "never":
             problem = Problem(str(item.identity), "exists already and isn't ours", item.manifest.place)
+            if self.target.instance:
+                return replace(problem, fix=f"{_OTHER_NAME}{template_of(self.target.name)}: trigger: {{resource: {{adoptUnowned: true}}}}")
             return lacking(problem, self.target.name, {"adopt": (UNOWNED,)})
         return None
 

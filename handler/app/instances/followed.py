@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Protocol
 
 from handler.app.instances.objects import LONGEST, Kinds, served, unserved
 from handler.cluster.lister import Followed, Lister, LiveChange
 from handler.cluster.live import Object
-from handler.config.settings import Target
+from handler.config.settings import Cluster, Target
 from handler.config.trigger_settings import WatchedResource
 from handler.model.errors import ClusterUnavailable
 from handler.model.instance import template_of
@@ -34,8 +34,8 @@ class FollowedObjects:
     def __init__(self, ways: Kinds, hear: Hear) -> None:
         self._ways = ways
         self._hear = hear
-        self._listers: dict[tuple[Hashable, str], Lister] = {}
-        self._followed: dict[tuple[str, str, str, str], Followed] = {}
+        self._listers: dict[tuple[Cluster, str], Lister] = {}
+        self._followed: dict[tuple[str, str, str, str, Cluster], Followed] = {}
         self._lock = threading.Lock()
 
     def objects(self, target: Target, watched: WatchedResource, namespace: str) -> list[Object]:
@@ -55,7 +55,7 @@ class FollowedObjects:
         """Follow a kind from now on, if it isn't followed already. Raises KindNotServed, AnnealError."""
         account = target.impersonate.service_account if target.impersonate else ""
         template = template_of(target.name)
-        key = (template, watched.name, account, namespace)
+        key = (template, watched.name, account, namespace, target.cluster)
         with self._lock:
             known = self._followed.get(key)
         if known is not None:
@@ -73,7 +73,7 @@ class FollowedObjects:
         with self._lock:
             keys = [key for key in self._followed if key[0] == template and key[2] and key[3] == namespace]
             gone = [self._followed.pop(key) for key in keys]
-            ended = [key for key in self._listers if key[1] and not any(followed[2] == key[1] for followed in self._followed)]
+            ended = [key for key in self._listers if key[1] and not any((each[4], each[2]) == key for each in self._followed)]
             listers = [self._listers.pop(key) for key in ended]
         for each in gone:
             each.close()

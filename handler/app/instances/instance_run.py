@@ -1,47 +1,26 @@
-"""A run of an instance: the ordinary one, or its end. Nothing runs while its object is being deleted, or its template is suspended.
-
-Law: what ends is looked for once more under its Lease; an object of its name that is there by then lets it live.
-"""
+"""A run of an instance: the ordinary one, or its end. Nothing runs while its object is being deleted, or its template is suspended."""
 
 from __future__ import annotations
 
-import contextlib
 import threading
-import time
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 
-from handler.app.instances.registry import Instances, trigger_of
-from handler.app.instances.vanished import look_for
-from handler.app.retiring import claims
+from handler.app.instances.instance_end import end
+from handler.app.instances.registry import Instances
 from handler.app.target_runner import TargetRunner
-from handler.config.instance_target import InstanceTarget, instance_target
-from handler.config.settings import Prune, Target
-from handler.engine.planner.members import living
-from handler.engine.planner.planner import Planner
-from handler.engine.retire import Retire
-from handler.engine.run.errors import RequestRefused
-from handler.model.errors import AnnealError, Busy, Suspended
+from handler.config.instance_target import InstanceTarget
+from handler.model.errors import Suspended
 from handler.model.event import Job
-from handler.model.instance import Instance
 from handler.model.names import run_id
-from handler.model.numbers import many
-from handler.model.plan import tally
 from handler.model.result import Outcome, Result
-from handler.plan.inventory import TargetMarks
-from handler.state.record import RecordedInstance, RunStatus, State
-from handler.state.record_format import stamp
 from handler.state.suspension import suspension
-
-_AGAIN = 30.0  # seconds until an end that failed is tried again
 
 
 def run(handler: TargetRunner, instances: Instances, job: Job, stop: threading.Event, reconcile: Callable[[Job], Result]) -> Result:
     """Run an instance; `reconcile` is the ordinary run of it. Raises AnnealError: there is no such instance, or it can't be known."""
     known = instances.leaving.get(job.target)
     if known is not None and not job.dry_run:
-        return _end(handler, instances, job, known, stop)
+        return end(handler, instances, job, known, stop)
     target = instances.find(job.target)
     if target.instance.terminating:
         seen = f"{target.instance.identity} is being deleted: nothing is applied for it any more"
@@ -56,81 +35,3 @@ def _raise_if_suspended(handler: TargetRunner, target: InstanceTarget) -> None:
     if suspension(template, state, handler.now()):
         seen = f"its template {template.name} is suspended"
         raise Suspended.of(f"target {target.name}", seen, fix=f"anneal resume {template.name}")
-
-
-# --- its end
-def _end(handler: TargetRunner, instances: Instances, job: Job, known: RecordedInstance, stop: threading.Event) -> Result:
-    since, name = time.monotonic(), job.run or run_id(job.target)
-    template = handler.target(job.target.partition(".")[0])
-    target = _gone(handler, template, known)
-    result = Result(job.target, Outcome.APPLIED, trigger=job.cause, run=name)
-    try:
-        retire = _retire(handler, template, target, known)
-        retired = retire.carry_out(retire.look(), stop)
-    except Busy as error:
-        result = replace(result, outcome=Outcome.BUSY, message=str(error), problems=error.problems, code=error.code)
-        return replace(result, next_try=handler.now() + _AGAIN)
-    except RequestRefused as error:
-        instances.ended(job.target) if _is_over(handler, target) else instances.leaving.pop(job.target, None)
-        return replace(result, outcome=Outcome.UNCHANGED, message=str(error.problems[0].message))
-    except AnnealError as error:
-        _note(handler, target, error)
-        result = replace(result, outcome=Outcome.FAILED, message=str(error), problems=error.problems, who=error.who, code=error.code)
-        return replace(result, next_try=handler.now() + _AGAIN)
-    if retired.ended:
-        instances.ended(job.target)
-    seen = f"{known.identity} is gone: {many(len(retired.done), 'object')} of it deleted or let go"
-    found = replace(result, message=seen, written=retired.done, counts=tally(retired.done), duration=round(time.monotonic() - since, 3))
-    return found if retired.ended else replace(found, outcome=Outcome.PRUNING, next_try=handler.now() + _AGAIN)
-
-
-def _gone(handler: TargetRunner, template: Target, known: RecordedInstance) -> InstanceTarget:
-    """Return an instance whose object is gone, as a target; not by the rights of an account that is gone with its namespace."""
-    target = instance_target(template, Instance(known.identity, known.uid, {}, definition=known.definition))
-    space = known.identity.namespace
-    account_lives = not space or living(handler.api(template, impersonated=False), [space])
-    return target if account_lives else replace(target, impersonate=template.impersonate)
-
-
-def _note(handler: TargetRunner, target: Target, error: AnnealError) -> None:
-    """Leave in the record why an instance can't end."""
-    status = RunStatus("failed", stamp(handler.now()), message=str(error), code=error.code, who=error.who)
-    with contextlib.suppress(AnnealError):  # the end's own failure is the one to report
-        handler.store(target).update(lambda now: replace(now, status=status))
-
-
-def _is_over(handler: TargetRunner, target: Target) -> bool:
-    return handler.store(target).read().state is None
-
-
-def _retire(handler: TargetRunner, template: Target, target: InstanceTarget, known: RecordedInstance) -> Retire:
-    settings = handler.settings
-    main = trigger_of(template).main
-
-    def still_gone(state: State) -> None:
-        recorded = state.instance
-        absence = look_for(handler, template, main, recorded or known)
-        if recorded is None or recorded.identity != known.identity or absence.state != "gone":
-            seen = absence.why or f"its record is of {recorded.identity if recorded else 'no object'}"
-            raise RequestRefused.of(f"target {target.name}", f"doesn't end: {seen}", fix=f"anneal status {template.name}")
-
-    def planner(state: State) -> Planner:
-        api = handler.api(target)
-        rules = Prune(kinds=target.prune.kinds, allow_empty=True)
-        alone = replace(target, namespaces=living(api, state.namespaces), cluster_scoped=("*",), prune=rules)
-        marks = TargetMarks.of(target.name, settings.state_namespace)
-        return Planner(alone, marks.applyset, api, handler.discovery(target))
-
-    return Retire(
-        target.name,
-        settings.installation,
-        handler.store(target),
-        handler.lock(target),
-        planner,
-        handler.objects(target).cluster_uid,
-        lambda _: False,
-        settings.lease_duration,
-        prune=template.prune.enabled,
-        claims=partial(claims, handler, settings, target),
-        ends=still_gone,
-    )

@@ -14,11 +14,12 @@ from typing import Any
 from handler.app.connections import Connections
 from handler.app.instances.objects import ListedObjects, WatchedObjects, served
 from handler.app.instances.vanished import definition_of
+from handler.cluster.live import matches
 from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import Target
 from handler.config.trigger_settings import ResourceTrigger, WatchedResource
 from handler.engine.run.instance_status import is_open
-from handler.model.errors import ConfigInvalid, OperatorError
+from handler.model.errors import AccessDenied, ConfigInvalid, OperatorError
 from handler.model.instance import Instance, instance_name, template_of
 from handler.model.names import Identity
 from handler.plan.admission import allows
@@ -115,10 +116,11 @@ class Instances:
             leave(name)
 
     def ended(self, name: str) -> None:
-        """Note that nothing is left of an instance."""
+        """Note that nothing is left of an instance; one for another object of its name, which came meanwhile, stays known."""
         with self._lock:
-            self.leaving.pop(name, None)
-        self.drop(name)
+            ended, now = self.leaving.pop(name, None), self._known.get(name)
+        if ended is None or now is None or now.instance.uid == ended.uid:
+            self.drop(name)
 
     def find(self, name: str) -> InstanceTarget:
         """Return an instance, by its object if it isn't known yet. Raises ConfigInvalid: there is none; AnnealError: it can't be known."""
@@ -151,19 +153,31 @@ class Instances:
             yield Identity(group, kind, namespace, own)
 
     def _target(self, template: Target, live: Mapping[str, Any]) -> InstanceTarget | None:
-        instance = Instance.of(dict(live), self._definition(template))
-        if instance.identity.namespace and not allows(template, instance.identity.namespace):
+        instance, main = Instance.of(dict(live), self._definition(template)), trigger_of(template).main
+        space = instance.identity.namespace
+        if (
+            (space and not allows(template, space))
+            or main.namespace not in ("", space)
+            or not matches(dict(live), main.label_selector.query)
+        ):
             return None
-        if instance_key(instance.key, trigger_of(template).main.key_transformations) is None:
+        if instance_key(instance.key, main.key_transformations) is None:
             return None
         return instance_target(template, instance)
 
     def _definition(self, template: Target) -> str:
-        """Return the uid of the definition of a template's main resource, asked once until `refresh`."""
-        if template.name not in self._definitions:
-            resource = served(self.ways, template, trigger_of(template).main)
-            self._definitions[template.name] = definition_of(self.ways, template, resource)[0]
-        return self._definitions[template.name]
+        """Return the uid of the definition of a template's main resource, asked once until `refresh`; of one that goes each time."""
+        known = self._definitions.get(template.name)
+        if known is not None:
+            return known
+        resource = served(self.ways, template, trigger_of(template).main)
+        try:
+            uid, going = definition_of(self.ways, template, resource)
+        except AccessDenied:
+            uid, going = "", False
+        if not going:
+            self._definitions[template.name] = uid
+        return uid
 
     def refresh(self, template: Target) -> None:
         """Ask for the definition of a template's main resource anew."""

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from handler.app.instances.instance_end import may_not_end, planned_end
 from handler.app.instances.registry import Instances, replace_name, trigger_of
 from handler.app.instances.vanished import look_for
 from handler.app.record_summaries import TOOLING, listed
@@ -166,8 +167,7 @@ class _TemplateRun:
     def _ended(self, store: StateStore, state: State, look: TemplateLook, hold: Hold | None) -> Result:
         going = {} if hold else look.gone
         if self.job.dry_run:
-            planned = [Job(name, "oneoff", dry_run=True, force=self.job.force, prune=self.job.prune) for name in look.instances]
-            return joined(self._result(Outcome.PLANNED, look, [*going], [], hold), self._at_once(planned))
+            return self._planned(look, [*going], hold)
         for name, known in going.items():
             self.runs.instances.leaving[name] = known
             self.runs.ended.setdefault(self.template.name, deque()).append(time.monotonic())
@@ -179,6 +179,14 @@ class _TemplateRun:
         phase = "held" if hold else "applied"
         self._record(store, state, RunStatus(phase, stamp(self.handler.now()), message=result.message), hold)
         return joined(result, ends)
+
+    def _planned(self, look: TemplateLook, going: list[str], hold: Hold | None) -> Result:
+        """Return what all instances would do, and what the ends of those whose object is gone would delete, held or not."""
+        planned = [Job(name, "oneoff", dry_run=True, force=self.job.force, prune=self.job.prune) for name in look.instances]
+        ends = [planned_end(self.handler, self.template, name, known) for name, known in look.gone.items()]
+        result = joined(self._result(Outcome.PLANNED, look, going, [], hold), [*ends, *self._at_once(planned)])
+        plan = replace(result.plan, hold=hold) if hold and result.plan else result.plan
+        return replace(result, plan=plan)
 
     def _handed_out(self, jobs: list[Job]) -> list[Result]:
         """Hand out what instances are to do; return the ends of what was done at once."""
@@ -195,8 +203,7 @@ class _TemplateRun:
     # --- what there is
     def _look(self) -> TemplateLook:
         template, handler = self.template, self.handler
-        if self.job.trigger != "resource":
-            self.runs.instances.refresh(template)
+        self.runs.instances.refresh(template)
         instances = self.runs.instances.look(template)
         self.first = template.name not in self.runs.started
         if not self.job.dry_run:  # from now on events ask for runs; what came since the look is asked for here
@@ -206,25 +213,31 @@ class _TemplateRun:
         named = {str((each.get("labels") or {}).get(TARGET) or ""): each for each in metadata.values()}
         records = {name: each for name, each in named.items() if is_instance(name) and template_of(name) == template.name}
         gone, kept = dict[str, RecordedInstance](), dict[str, str]()
-        main = trigger_of(template).main
         for name in sorted(records.keys() - instances.keys()):
-            known = self._recorded(name, records[name])
-            if known is None:
-                kept[name] = "its record doesn't say for which object it is"
-                continue
-            absence = look_for(handler, template, main, known)
-            if absence.state == "gone":
-                gone[name] = known
+            found = self._missing(name, records[name])
+            if isinstance(found, RecordedInstance):
+                gone[name] = found
             else:
-                kept[name] = absence.why
+                kept[name] = found
         return TemplateLook(instances, gone, kept, records)
 
-    def _recorded(self, name: str, metadata: Mapping[str, Any]) -> RecordedInstance | None:
-        """Return the object of a record; the record itself says by which definition it was served."""
+    def _missing(self, name: str, metadata: Mapping[str, Any]) -> RecordedInstance | str:
+        """Return the object of a record if that is gone for certain and its instance may end, else why it stays."""
+        template, handler = self.template, self.handler
+        unknown = "its record doesn't say for which object it is"
         if read_instance(str((metadata.get("annotations") or {}).get(INSTANCE) or "")) is None:
-            return None
-        state = self.handler.brief_store(replace_name(self.template, name)).read().state
-        return state.instance if state else None
+            return unknown
+        # the record itself says by which definition the object was served
+        state = handler.brief_store(replace_name(template, name)).read().state
+        known = state.instance if state else None
+        if state is None or known is None:
+            return unknown
+        if why := may_not_end(template, state, known, handler.now()):
+            return why
+        absence = look_for(handler, template, trigger_of(template).main, known)
+        if absence.state != "gone":
+            return absence.why
+        return known if self.job.prune else f"{known.identity} is gone, and this run prunes nothing"
 
     # --- what is held
     def _hold(self, state: State, look: TemplateLook) -> Hold | None:

@@ -45,7 +45,8 @@ def look_for(ways: Kinds, template: Target, main: WatchedResource, known: Record
     live = _read(ways, template, resource, identity)
     if live is not None:
         same = str(live["metadata"].get("uid")) == known.uid
-        return Absence("lives" if same else "anew", f"{identity} lives, and the trigger doesn't select it any more")
+        why = f"{identity} lives, and the trigger doesn't select it any more" if same else f"another {identity} lives by now"
+        return Absence("lives" if same else "anew", why)
     if why := _definition(ways, template, resource, known.definition):
         return Absence("unknown", why)
     ways.discovery(template).refresh()  # it was served when the object was asked for, or is gone with it
@@ -67,23 +68,28 @@ def _read(ways: Kinds, template: Target, resource: Resource, identity: Identity)
 
 
 def _definition(ways: Kinds, template: Target, resource: Resource, known: str) -> str:
-    """Say what is wrong with the definition of a custom kind; empty: nothing, or it may not be read."""
-    uid, going = definition_of(ways, template, resource)
+    """Say why the definition of a custom kind may not be the one that the object had; empty: it is, or the kind has none."""
     crd = f"{CRD.kind}/{resource.plural}.{resource.group}"
+    try:
+        uid, going = definition_of(ways, template, resource)
+    except AccessDenied as denied:
+        fix = denied.problems[0].fix
+        return f"{crd} can't be read, so it may have been deleted and made anew{f'; {fix}' if fix else ''}"
     if going:
         return f"{crd} is being deleted, and all objects with it"
-    return f"{crd} was deleted and made anew" if known and uid and uid != known else ""
+    if uid == known:
+        return ""
+    if not uid:
+        return f"{crd} isn't there any more, and all objects went with it"
+    return f"{crd} was deleted and made anew" if known else f"its record doesn't say by which {crd} its object was served"
 
 
 def definition_of(ways: Kinds, template: Target, resource: Resource) -> tuple[str, bool]:
-    """Return the uid of a kind's definition, empty: it has none, or it may not be read; and whether that is being deleted."""
+    """Return the uid of a kind's definition, empty: it has none; and whether that is being deleted. Raises AnnealError, AccessDenied."""
     if not is_custom(resource.group):
         return "", False
     path = f"/apis/{CRD.group}/v1/customresourcedefinitions/{resource.plural}.{resource.group}"
-    try:
-        live = ways.api(template, impersonated=False).get(path)
-    except AccessDenied:
-        return "", False
+    live = ways.api(template, impersonated=False).get(path)
     if live is None:
         return "", False  # of an aggregated API, or gone: then it isn't served
     return str(live["metadata"].get("uid") or ""), bool(live["metadata"].get("deletionTimestamp"))

@@ -95,7 +95,11 @@ class InstanceWatch:
             instances.going(name)
             self._due.put(template.name, SETTLE)
             return
-        now = instances.put(template, change.after)
+        try:
+            now = instances.put(template, change.after)
+        except AnnealError:  # what its kind is can't be asked; the template's look does so, and fails aloud if it can't either
+            self._due.put(template.name, SETTLE)
+            return
         moved = now is not None and (before is None or _shape(before) != _shape(now))
         if now is not None and moved and started and not now.instance.terminating:
             self._due.put(name)
@@ -130,10 +134,10 @@ class InstanceWatch:
 
     def _leave(self, name: str, namespace: str) -> None:
         """Follow no longer what only the last instance of a namespace saw, by the rights of its account there."""
-        self._objects.leave(name, namespace)
         template = self._templates[name]
         account = trigger_of(template).service_account
         if account and namespace:
+            self._objects.leave(name, namespace)
             self._instances.ways.forget_account(template.cluster, f"{namespace}/{account}")
 
     # --- what runs

@@ -12,7 +12,8 @@ from handler.app.instances.registry import Instances
 from handler.config.git_settings import Repository
 from handler.config.instance_target import instance_target
 from handler.config.settings import Target
-from handler.config.trigger_settings import KeyTransformation, ResourceTrigger, TriggerSettings, WatchedResource
+from handler.config.settings_shape import Json
+from handler.config.trigger_settings import KeyTransformation, LabelSelector, ResourceTrigger, TriggerSettings, WatchedResource
 from handler.model.errors import OperatorError
 from handler.model.instance import Instance
 from handler.model.names import Identity, Resource
@@ -89,10 +90,51 @@ def test_instances_come_go_and_leave_nothing() -> None:
     assert going
     assert going.instance.terminating
     for name in came:
-        registry.leaving[name] = RecordedInstance(Identity("example.com", "Widget", "ns", name), "u")
+        registry.leaving[name] = RecordedInstance(Identity("example.com", "Widget", "ns", name), f"u-{name.rpartition('.')[2]}")
         registry.ended(name)
     assert went == came
     assert (registry._known, registry.leaving) == ({}, {})
+
+
+def test_an_object_that_is_made_anew_during_the_end_of_the_one_before_stays_known() -> None:
+    registry, went = Instances(Served(), Everything()), list[str]()  # type: ignore[arg-type]  # as much of it as is used
+    registry.left.append(went.append)
+    registry.leaving["shop.ns.a"] = RecordedInstance(Identity("example.com", "Widget", "ns", "a"), "u-before")
+    registry._known["shop.ns.a"] = instance_target(TEMPLATE, Instance.of(widget("a", "ns")))
+    registry.ended("shop.ns.a")
+    assert (went, registry.leaving, registry.known("shop.ns.a") is not None) == ([], {}, True)
+
+
+def test_what_selector_and_namespace_leave_out_is_no_instance_either_when_it_is_asked_for_by_name() -> None:
+    selector = LabelSelector(Json('{"picked": "yes"}'))
+    main = WatchedResource("widget", "example.com/v1", "Widget", "ns", selector)
+    template = replace(TEMPLATE, trigger=TriggerSettings(ResourceTrigger("widget", (main,))))
+    registry = Instances(Served(), Everything())  # type: ignore[arg-type]  # as much of it as is used
+    picked, elsewhere = widget("a", "ns"), widget("a", "bank")
+    for each in (picked, elsewhere):
+        each["metadata"]["labels"] = {"picked": "yes"}
+    found = [registry.put(template, each) for each in (picked, elsewhere, widget("b", "ns"))]
+    assert [each and each.name for each in found] == ["shop.ns.a", None, None]
+
+
+class Definition(Served):
+    """A cluster whose answers of the definition are these, one after the other."""
+
+    def __init__(self, *answers: dict[str, Any] | None) -> None:
+        self.answers = list(answers)
+
+    def get(self, path: str) -> dict[str, Any] | None:  # type: ignore[override]  # the one above has none
+        return self.answers.pop(0)
+
+
+def test_a_definition_that_goes_is_asked_for_again_with_the_next_object() -> None:
+    going = {"metadata": {"uid": "crd-1", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    cluster = Definition({"metadata": {"uid": "crd-1"}}, going, {"metadata": {"uid": "crd-2"}})
+    registry = Instances(cluster, Everything())  # type: ignore[arg-type]  # as much of it as is used
+    found = [registry.put(TEMPLATE, widget("a", "ns")), registry.put(TEMPLATE, widget("b", "ns"))]
+    registry.refresh(TEMPLATE)
+    found += [registry.put(TEMPLATE, widget(name, "ns")) for name in "cde"]
+    assert [each and each.instance.definition for each in found] == ["crd-1", "crd-1", "crd-1", "crd-2", "crd-2"]
 
 
 class Snapshot:

@@ -61,6 +61,7 @@ class Runner:
         self.instances, self.open, self.leaving, self.stores = self, frozenset[str](), dict[str, RecordedInstance](), dict[str, Store]()
         self.slack, self.error, self.meanwhile = 0.0, None, ""
         self.ran: list[Job] = []
+        self.suspend: Suspend | None = None
 
     def look(self, template: Target) -> Mapping[str, InstanceTarget]:
         if self.error:
@@ -90,7 +91,7 @@ class Runner:
     def brief_store(self, target: Target) -> Store:
         own = target.name.rpartition(".")[2]
         known = RecordedInstance(Identity("example.com", "Widget", "ns", own), f"u-{own}")
-        return Store(target.name, State(target.name, "default", "c", instance=known))
+        return Store(target.name, State(target.name, "default", "c", instance=known, suspend=self.suspend))
 
     def cluster_uid(self, target: Target) -> str:
         return "c"
@@ -149,6 +150,26 @@ def test_what_may_be_hidden_stays_and_is_named(gone: dict[str, Absence]) -> None
         "shop.ns.a stays: its definition was made anew (to end it: anneal retire shop.ns.a --prune)",
         "shop.ns.b stays: it isn't selected (to end it: anneal retire shop.ns.b --prune)",
     ]
+
+
+def test_a_run_that_prunes_nothing_lets_nothing_end(gone: dict[str, Absence]) -> None:
+    runner = Runner("a", "ab")
+    result, asked = run(runner, Job("shop", "oneoff", prune=False))
+    assert (runner.leaving, asked) == ({}, [("shop.ns.a", "push")])
+    assert "shop.ns.b stays: Widget/ns/b is gone, and this run prunes nothing" in result.message
+
+
+def test_what_is_paused_or_may_not_be_touched_any_more_doesnt_end(gone: dict[str, Absence], monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Runner("a", "ab")
+    runner.suspend = Suspend("ada")
+    result, asked = run(runner)
+    assert (runner.leaving, asked) == ({}, [("shop.ns.a", "tick")])
+    assert "shop.ns.b stays: it is suspended; to let it end: anneal resume shop.ns.b" in result.message
+    runner.suspend = None
+    monkeypatch.setattr("tests.unit.app.test_instances_template_run.TEMPLATE", replace(TEMPLATE, namespaces=("bank",)))
+    result, asked = run(runner)
+    assert (runner.leaving, asked) == ({}, [("shop.ns.a", "tick")])
+    assert "shop.ns.b stays: target shop may touch nothing in namespace ns any more" in result.message
 
 
 def test_a_look_that_fails_ends_nothing_and_is_recorded_until_it_is_well(gone: dict[str, Absence]) -> None:

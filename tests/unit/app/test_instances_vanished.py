@@ -18,6 +18,7 @@ WIDGET = Resource("example.com", "v1", "Widget", "widgets", True, frozenset({"li
 MAIN = WatchedResource("widget", "example.com/v1", "Widget")
 TEMPLATE = Target("shop", Repository("https://git.example.com/shop.git"), ("*",))
 OBJECT, CRD = "/apis/example.com/v1/namespaces/ns/widgets/a", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"
+CRD_NAME = "CustomResourceDefinition/widgets.example.com"
 KNOWN = RecordedInstance(Identity("example.com", "Widget", "ns", "a"), "u-1", "crd-1")
 GONE = ApiRefused.of("Widget/ns/a", "404: not found")
 GONE.status = 404
@@ -60,11 +61,12 @@ class Cluster:
     ("served", "live", "crd", "known", "state", "why"),
     [
         ([WIDGET], GONE, named("crd-1"), KNOWN, "gone", ""),
-        ([WIDGET], GONE, named("crd-1"), RecordedInstance(KNOWN.identity, "u-1"), "gone", ""),
-        ([WIDGET], GONE, None, KNOWN, "gone", ""),
-        ([WIDGET], GONE, AccessDenied.of("crd", "403"), KNOWN, "gone", ""),
+        ([WIDGET], GONE, None, RecordedInstance(KNOWN.identity, "u-1"), "gone", ""),  # of an aggregated API, which has none
+        ([WIDGET], GONE, named("crd-1"), RecordedInstance(KNOWN.identity, "u-1"), "unknown", f"its record doesn't say by which {CRD_NAME}"),
+        ([WIDGET], GONE, None, KNOWN, "unknown", f"{CRD_NAME} isn't there any more"),
+        ([WIDGET], GONE, AccessDenied.of("crd", "403", fix="grant get"), KNOWN, "unknown", f"{CRD_NAME} can't be read"),
         ([WIDGET], named("u-1"), named("crd-1"), KNOWN, "lives", "Widget/ns/a lives, and the trigger doesn't select it any more"),
-        ([WIDGET], named("u-2"), named("crd-1"), KNOWN, "anew", "Widget/ns/a lives, and the trigger doesn't select it any more"),
+        ([WIDGET], named("u-2"), named("crd-1"), KNOWN, "anew", "another Widget/ns/a lives by now"),
         ([WIDGET], GONE, named("crd-2"), KNOWN, "unknown", "CustomResourceDefinition/widgets.example.com was deleted and made anew"),
         (
             [WIDGET],
@@ -75,7 +77,7 @@ class Cluster:
             "CustomResourceDefinition/widgets.example.com is being deleted, and all objects with it",
         ),
         ([None], GONE, None, KNOWN, "unknown", "the cluster doesn't serve Widget of example.com/v1"),
-        ([WIDGET, None], GONE, None, KNOWN, "unknown", "the cluster doesn't serve Widget of example.com/v1"),
+        ([WIDGET, None], GONE, named("crd-1"), KNOWN, "unknown", "the cluster doesn't serve Widget of example.com/v1"),
         (
             [WIDGET],
             GONE,
