@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from handler.config.settings import Impersonate, Target
-from handler.model.instance import Instance, instance_name
+from handler.config.settings import Impersonate, Settings, Target
+from handler.model.instance import Instance, instance_name, is_instance, is_target_name, template_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,12 @@ class InstanceTarget(Target):
 
     template: str = field(kw_only=True)
     instance: Instance = field(kw_only=True)
+
+
+def configured_as(settings: Settings, name: str) -> Target | None:
+    """Return the target that a name is configured as, of an instance its template; None: there is none, whatever a cluster holds."""
+    found = settings.target(template_of(name)) if is_target_name(name) else None
+    return found if found is not None and (found.is_template or not is_instance(name)) else None
 
 
 def instance_target(template: Target, instance: Instance) -> InstanceTarget:

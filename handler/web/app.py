@@ -131,6 +131,7 @@ def _read_routes(app: Flask, reads: StatusApi) -> None:
     views: dict[str, Callable[..., Response]] = {
         "/api/targets": lambda: reads.targets(_bearer(), request.args),
         "/api/targets/<target>": lambda target: reads.target(_bearer(), target),
+        "/api/targets/<target>/instances": lambda target: reads.instances(_bearer(), target, request.args),
         "/api/targets/<target>/gap": lambda target: reads.gap(_bearer(), target, request.args),
         "/api/targets/<target>/orphans": lambda target: reads.orphans(_bearer(), target),
         "/api/runs/<run>": lambda run: reads.run(_bearer(), run),

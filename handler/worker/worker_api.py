@@ -70,6 +70,10 @@ class WorkerApi:
         """One target, whole; `patient`: see `TargetStatusReader.target`."""
         return {"target": self.reader.target(message["name"], patient=message.get("patient") is True)}
 
+    def instances(self, message: Json) -> Json:
+        """A page of a template's instances, of those that `globs` cover."""
+        return self.reader.instances(message["name"], message["globs"], message["after"], message["limit"])
+
     def deliveries(self, message: Json) -> Json:
         """What the named targets have recorded of deliveries."""
         return self.reader.deliveries(message["names"])
@@ -173,6 +177,7 @@ class WorkerApi:
 QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
     "targets": WorkerApi.targets,
     "target": WorkerApi.target,
+    "instances": WorkerApi.instances,
     "deliveries": WorkerApi.deliveries,
     "run": WorkerApi.run,
     "ends": WorkerApi.ends,

@@ -20,7 +20,7 @@ class NotTheTargets(SenderError, code="not-the-targets", status=404):
     """An object or a commit that isn't the target's."""
 
 
-_KINDS: Mapping[str, type[SenderError]] = {"request-refused": NotTheTargets}
+_KINDS: Mapping[str, type[SenderError]] = {"request-refused": NotTheTargets, "no-instance": NotTheTargets}
 _ACTS: Mapping[str, type[SenderError]] = {"request-refused": BadPayload, "shown-otherwise": ShownOtherwise}
 
 
