@@ -94,8 +94,8 @@ class TargetStatusReader:
         """Return the row of one target as `targets` does, by reads of its own: for the few of many that have changed."""
         target = self._target(name)
         sight = self._seen(target)
-        if sight.trouble:
-            return self.targets([name])[0]  # what the last LIST has shown
+        if sight.trouble or _is_template(target):
+            return self.targets([name])[0]  # what the last LIST has shown, and how many instances it has
         summary = Summary.of(sight.what) if sight.what else Summary()
         shown = replace(summary, suspended=target.suspend or summary.suspension(sight.at) is not None)
         return self._masked({**_followed(target), "recorded": sight.what is not None, **_summed(shown), **sight.facts()})
@@ -110,14 +110,24 @@ class TargetStatusReader:
         if is_instance(name) and sight.what is None and not sight.trouble:
             raise NoInstance.of(f"target {name}", "has no record", fix=f"anneal status {template_of(name)}")
         awaited = self._awaits(target, sight.what) if target.revision.promoted and not sight.trouble else ()
-        return self._masked({**_detail(target, sight), "promotion": [each.facts() for each in awaited]})
+        counted = {"instances": self._counts(target)} if _is_template(target) else {}
+        return self._masked({**_detail(target, sight), **counted, "promotion": [each.facts() for each in awaited]})
 
-    def instances(self, template: str, globs: Sequence[str], after: str, limit: int) -> Json:
-        """Return rows of those recorded instances of a template that globs cover, a page by name, and how many of all are in trouble."""
+    def _counts(self, template: Target) -> Json:
+        sight = self._clusters.all(self._looks, {template.cluster: partial(self._summaries, template)})[template.cluster]
+        return _counted(instance_rows(template, sight, self._settings))
+
+    def instances(self, template: str, globs: Sequence[str], after: str, limit: int, *, worst: bool = False) -> Json:
+        """Return rows of those recorded instances of a template that globs cover, a page by name, and how many of all are in trouble.
+
+        `worst`: those that need a person come first.
+        """
         target = self._target(template)
         sight = self._clusters.all(self._looks, {target.cluster: partial(self._summaries, target)})[target.cluster]
         rows = instance_rows(target, sight, self._settings)
-        mine = sorted((row for row in rows if is_covered(row.target.name, globs)), key=lambda row: row.target.name)
+        mine = sorted(
+            (row for row in rows if is_covered(row.target.name, globs)), key=lambda row: (row.level if worst else 0, row.target.name)
+        )
         left = [row.target for row in mine if row.target.name > after]
         page = self._masked([_row(each, sight, self._settings) for each in left[:limit]])
         following = left[limit - 1].name if len(left) > limit else None
@@ -167,7 +177,7 @@ class TargetStatusReader:
         target = configured_as(self._settings, name)
         if target is None:
             raise StateInvalid.of(f"target {name}", "is not configured")
-        return replace(target, name=name)
+        return target
 
     def _read(self, target: Target) -> State | None:
         settings = self._settings

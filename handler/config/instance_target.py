@@ -6,7 +6,7 @@ that the template names there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from handler.config.settings import Impersonate, Settings, Target
 from handler.model.instance import Instance, instance_name, is_instance, is_target_name, template_of
@@ -21,9 +21,11 @@ class InstanceTarget(Target):
 
 
 def configured_as(settings: Settings, name: str) -> Target | None:
-    """Return the target that a name is configured as, of an instance its template; None: there is none, whatever a cluster holds."""
+    """Return a target by name, of an instance what its template says, under its name; None: none is configured, whatever lives."""
     found = settings.target(template_of(name)) if is_target_name(name) else None
-    return found if found is not None and (found.is_template or not is_instance(name)) else None
+    if found is None or not is_instance(name):
+        return found
+    return replace(found, name=name) if found.is_template else None
 
 
 def instance_target(template: Target, instance: Instance) -> InstanceTarget:

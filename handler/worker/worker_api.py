@@ -71,8 +71,9 @@ class WorkerApi:
         return {"target": self.reader.target(message["name"], patient=message.get("patient") is True)}
 
     def instances(self, message: Json) -> Json:
-        """A page of a template's instances, of those that `globs` cover."""
-        return self.reader.instances(message["name"], message["globs"], message["after"], message["limit"])
+        """A page of a template's instances, of those that `globs` cover; `worst`: see `TargetStatusReader.instances`."""
+        asked = (message["name"], message["globs"], message["after"], message["limit"])
+        return self.reader.instances(*asked, worst=message.get("worst") is True)
 
     def deliveries(self, message: Json) -> Json:
         """What the named targets have recorded of deliveries."""
