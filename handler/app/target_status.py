@@ -14,13 +14,17 @@ from typing import Any, TypeVar
 
 from handler.app import record_summaries
 from handler.app.cluster_looks import ClusterLooks, LastSeen, LastSeenByPlace, aged, problem
+from handler.app.instances.recorded import recorded_instances
 from handler.app.record_summaries import PATIENCE, Readable
 from handler.app.retired import ClusterRecords, retired
+from handler.app.target_row import UNWELL, TargetRow
+from handler.config.instance_target import configured_as
 from handler.config.settings import Cluster, Settings, Target
 from handler.engine.run.promotion_claims import Awaited
 from handler.engine.run.readiness import allowing
-from handler.model.errors import StateInvalid
+from handler.model.errors import NoInstance, StateInvalid
 from handler.model.event import Job
+from handler.model.instance import is_covered, is_instance, template_of
 from handler.model.names import state_name, target_of
 from handler.model.result import Outcome, Result
 from handler.model.to_json import masked, plain
@@ -90,18 +94,44 @@ class TargetStatusReader:
         """Return the row of one target as `targets` does, by reads of its own: for the few of many that have changed."""
         target = self._target(name)
         sight = self._seen(target)
-        if sight.trouble:
-            return self.targets([name])[0]  # what the last LIST has shown
+        if sight.trouble or _is_template(target):
+            return self.targets([name])[0]  # what the last LIST has shown, and how many instances it has
         summary = Summary.of(sight.what) if sight.what else Summary()
         shown = replace(summary, suspended=target.suspend or summary.suspension(sight.at) is not None)
         return self._masked({**_followed(target), "recorded": sight.what is not None, **_summed(shown), **sight.facts()})
 
     def target(self, name: str, *, patient: bool = False) -> Json:
-        """Return all that is known of one configured target. `patient`: for a decision, which waits longer for what is now."""
+        """Return all that is known of one target, or instance. `patient`: for a decision, which waits longer for what is now.
+
+        Raises NoInstance: it has no record.
+        """
         target = self._target(name)
         sight = self._now(target) if patient else self._seen(target)
+        if is_instance(name) and sight.what is None and not sight.trouble:
+            raise NoInstance.of(f"target {name}", "has no record", fix=f"anneal status {template_of(name)}")
         awaited = self._awaits(target, sight.what) if target.revision.promoted and not sight.trouble else ()
-        return self._masked({**_detail(target, sight), "promotion": [each.facts() for each in awaited]})
+        counted = {"instances": self._counts(target)} if _is_template(target) else {}
+        return self._masked({**_detail(target, sight), **counted, "promotion": [each.facts() for each in awaited]})
+
+    def _counts(self, template: Target) -> Json:
+        sight = self._clusters.all(self._looks, {template.cluster: partial(self._summaries, template)})[template.cluster]
+        return _counted(instance_rows(template, sight, self._settings))
+
+    def instances(self, template: str, globs: Sequence[str], after: str, limit: int, *, worst: bool = False) -> Json:
+        """Return rows of those recorded instances of a template that globs cover, a page by name, and how many of all are in trouble.
+
+        `worst`: those that need a person come first.
+        """
+        target = self._target(template)
+        sight = self._clusters.all(self._looks, {target.cluster: partial(self._summaries, target)})[target.cluster]
+        rows = instance_rows(target, sight, self._settings)
+        mine = sorted(
+            (row for row in rows if is_covered(row.target.name, globs)), key=lambda row: (row.level if worst else 0, row.target.name)
+        )
+        left = [row.target for row in mine if row.target.name > after]
+        page = self._masked([_row(each, sight, self._settings) for each in left[:limit]])
+        following = left[limit - 1].name if len(left) > limit else None
+        return {"instances": page, **_counted(mine), **self._masked(sight.facts()), "next": following}
 
     def run(self, run: str) -> Json | None:
         """Return a recorded run, None when the record of its target doesn't have it. Raises AnnealError: it can't be read."""
@@ -137,10 +167,14 @@ class TargetStatusReader:
 
     def _chosen(self, names: Sequence[str]) -> list[Target]:
         wanted = frozenset(names)
-        return [target for target in self._settings.targets if target.name in wanted]
+        return [
+            *(target for target in self._settings.targets if target.name in wanted),
+            *(self._target(name) for name in names if is_instance(name)),
+        ]
 
     def _target(self, name: str) -> Target:
-        target = self._settings.target(name)
+        """Return a target by name; of an instance what its template says. Raises StateInvalid."""
+        target = configured_as(self._settings, name)
         if target is None:
             raise StateInvalid.of(f"target {name}", "is not configured")
         return target
@@ -149,7 +183,7 @@ class TargetStatusReader:
         settings = self._settings
         store = StateStore(self._objects(target), settings.state_namespace, target.name, settings.installation, record_summaries.TOOLING)
         state = store.read().state
-        if state is None:
+        if state is None or (is_instance(target.name) and state.instance is None):
             return None
         beat = None if state.attempt else self._pulse(target).watched
         return replace(state, health=record_summaries.health_now(state.health, state.attempt, beat, time.time(), settings))
@@ -178,7 +212,29 @@ def _row(target: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> Js
         unread = StateInvalid.of(f"target {target.name}", "the summary of its record can't be read")
         facts["trouble"] = facts["trouble"] or problem(unread)
     now = record_summaries.summary_now(summary, found.pulse.watched, sight.at, settings) if found and summary else Summary()
-    return {**_followed(target), "recorded": recorded, **_summed(now), "suspended": now.suspended or target.suspend, **facts}
+    of_template = {"instances": _counted(instance_rows(target, sight, settings))} if _is_template(target) else {}
+    return {**_followed(target), "recorded": recorded, **_summed(now), "suspended": now.suspended or target.suspend, **of_template, **facts}
+
+
+def _is_template(target: Target) -> bool:
+    return target.is_template and not is_instance(target.name)  # an instance's view has all that its template says
+
+
+def instance_rows(template: Target, sight: LastSeen[ClusterSeen], settings: Settings) -> list[TargetRow]:
+    """Return the recorded instances of a template as a look at its cluster has seen them."""
+    found = sight.what
+    if found is None or not _is_template(template):
+        return []
+    rows: list[TargetRow] = []
+    for target in recorded_instances(found.states, template):
+        summary = record_summaries.of_target(found.states, settings, target.name)
+        now = record_summaries.summary_now(summary or Summary(), found.pulse.watched, sight.at, settings)
+        rows.append(TargetRow(target, found.pulse.now or sight.at, recorded=True, summary=now, pulse=found.pulse))
+    return rows
+
+
+def _counted(rows: Sequence[TargetRow]) -> Json:
+    return {"count": len(rows), "unwell": sum(row.level in UNWELL for row in rows)}
 
 
 _FOR_TICKS = ("home", "asked", "judged", "soaks", "suspendedUntil", "directory")

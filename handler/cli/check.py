@@ -134,7 +134,9 @@ def _decryption(settings: Settings, secrets: Secrets) -> str:
 def _queue(session: Session) -> str:
     url = queue_url(session.settings, session.environ)
     named = f" ({URL})" if session.environ.get(URL) else ""
-    return f"{url}{named}" if url else "none; requests wait in the server's memory, and what is lost there is found by looking at git"
+    templates = [target.name for target in session.settings.targets if target.is_template]
+    left = f"; functions that share it don't run {', '.join(templates)}: `anneal serve` does" if templates else ""
+    return f"{url}{named}{left}" if url else "none; requests wait in the server's memory, and what is lost there is found by looking at git"
 
 
 _PARTS: tuple[tuple[str, Callable[[str], bool], Callable[[Settings, Secrets], str]], ...] = (

@@ -23,6 +23,7 @@ from handler.config.settings import EvidenceSettings, Impersonate, MetricsSettin
 from handler.config.settings_shape import Json, Slot, slots
 from handler.config.value_formats import FORMS, RANGES, ValueFormat
 from handler.config.yaml_nodes import ConfigMistakes, join, pairs, place, scalar, word
+from handler.model.instance import is_target_name, template_of
 from handler.model.manifest import canonical
 
 Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
@@ -265,7 +266,9 @@ class Decoder:
 
     def _not_offered(self, kind: str, form: ValueFormat, text: str) -> tuple[str, str] | None:
         offered = self.choices.get(kind)
-        if offered is None or text in offered or (kind == "target" and value_formats.is_glob(text)):
+        if offered is None or text in offered:
+            return None
+        if kind == "target" and (value_formats.is_glob(text) or (is_target_name(text) and template_of(text) in offered)):
             return None
         return f"expected {form.expected}, found {value_formats.show(text)}, which isn't known here", nearest(text, offered)
 

@@ -6,11 +6,11 @@ it has the rights of the ServiceAccount that the template names there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
-from handler.config.settings import Impersonate, Target
+from handler.config.settings import Impersonate, Settings, Target
 from handler.model.errors import ConfigInvalid
-from handler.model.instance import Instance, instance_name, template_of
+from handler.model.instance import Instance, instance_name, is_instance, is_target_name, template_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,14 @@ def refuse_template(target: Target, has: str) -> None:
     if target.is_template:
         seen = f"is a template: each of its instances {has}"
         raise ConfigInvalid.of(f"target {target.name}", seen, fix=f"name one; to see which there are: anneal status {target.name}")
+
+
+def configured_as(settings: Settings, name: str) -> Target | None:
+    """Return a target by name, of an instance what its template says, under its name; None: none is configured, whatever lives."""
+    found = settings.target(template_of(name)) if is_target_name(name) else None
+    if found is None or not is_instance(name):
+        return found
+    return replace(found, name=name) if found.is_template else None
 
 
 def instance_target(template: Target, instance: Instance) -> InstanceTarget:

@@ -132,7 +132,7 @@ FORMS: dict[str, ValueFormat] = {
     "name": ValueFormat("a DNS label of at most 56 characters (a-z, 0-9, -)", r"[a-z0-9](?:[a-z0-9-]{0,54}[a-z0-9])?", example="shop-prod"),
     "namespace": ValueFormat("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="shop"),
     "whitelist": ValueFormat("a namespace: a DNS label (a-z, 0-9, -)", LABEL, example="[shop]", lone="*"),
-    "target": ValueFormat("a target's name or a glob of names", r"[a-z0-9*?\[\]!-]+", example="shop-*"),
+    "target": ValueFormat("a target's name or a glob of names", r"[a-z0-9*?\[\]!.-]+", example="shop-*"),
     "dependency": ValueFormat("the name of a target", r"[a-z0-9](?:[a-z0-9-]{0,54}[a-z0-9])?", example="infra"),
     "promoter": ValueFormat("a target's name or a glob of names", r"[a-z0-9*?\[\]!-]+", example="shop-staging", single=True),
     "ref": ValueFormat("a name by git's rules (git check-ref-format)", r".+", _REF, example="main"),

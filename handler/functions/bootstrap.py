@@ -6,10 +6,11 @@ resolves the worker's secrets, too (`handler.config.secrets.api_needs`).
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from handler.app.build import Handler
     from handler.app.tables import Tables
 
+_LOG = logging.getLogger("anneal.function")
 Added = Callable[[], "Tables"] | None  # makes the tables of a program of its own, at its first event; None: ours
 Needs = Collection[Need] | Callable[[Settings], Collection[Need]]
 CONFIG = "ANNEAL_CONFIG"
+CODE = "needs-a-process"  # of the line that names what functions leave out
 DEFAULT = "anneal.yaml"  # where a function finds its configuration: beside its code
 
 
@@ -59,7 +62,22 @@ def bootstrap(environ: Mapping[str, str], needs: Needs, added: Added = None) -> 
     wanted = needs(settings) if callable(needs) else needs
     secrets = Rotation(settings, environ, needs=wanted, fetch=services.fetch)
     log.configure(secrets.mask, sys.stdout)
+    _name_templates(settings)
     return Bootstrap(settings, secrets, SqsQueue(url), services, tables)
+
+
+def without_templates(settings: Settings) -> Settings:
+    """Return the settings of the targets that functions look after."""
+    return replace(settings, targets=tuple(target for target in settings.targets if not target.is_template))
+
+
+def _name_templates(settings: Settings) -> None:
+    """Log, once a start, which targets functions don't look after."""
+    names = [target.name for target in settings.targets if target.is_template]
+    if names:
+        fix = f"run `anneal serve`, or `anneal run --trigger resource {' '.join(names)}`, where a process lives"
+        seen = "functions follow no objects: nothing here runs the instances of these targets"
+        _LOG.warning("templates are left out", extra={"fields": {"code": CODE, "targets": names, "seen": seen, "fix": fix}})
 
 
 def clusters(base: Bootstrap, environ: Mapping[str, str], *, notes: bool = False, announce: Announce = unheard) -> Handler:

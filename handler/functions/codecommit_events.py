@@ -63,4 +63,4 @@ def of_codecommit(environ: Mapping[str, str], added: Added = None) -> CodeCommit
     events = RunEvents()
     for name in ("emf", "log"):
         events.add(name)
-    return CodeCommitEvents("codecommit", codecommit.read, watch(base.settings.targets), base.queue, events)
+    return CodeCommitEvents("codecommit", codecommit.read, watch(base.settings.targets, follows_objects=False), base.queue, events)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from handler.queues.pending import Work
     from handler.state.record import State
 
-WEBHOOKS = Routes(frozenset({"webhooks"}))
+WEBHOOKS = Routes(frozenset({"webhooks"}), follows_objects=False)
 TOKENS = Routes(frozenset({"replay", "reads", "page"}))
 
 

@@ -2,7 +2,8 @@
 
 Law: nothing is remembered from one event to the next. A target's moments follow from its name and the clock; each event asks for the minute
 before its own, too, and the queue deduplicates by moment: a missing event loses nothing, a repeated or late one adds nothing. Targets that
-the configuration suspends are left out; one that a person has suspended is asked about at its own pace, for its pause may have ended.
+the configuration suspends are left out, and templates, whose objects only a process that lives can follow; a target that a person has
+suspended is asked about at its own pace, for its pause may have ended.
 
 What is due by records is read from one metadata LIST a cluster, all at once. Of a silent cluster one target a minute, in turn, is
 asked about, so that it delays no other. Last the heartbeat of each cluster that has answered is renewed.
@@ -26,7 +27,7 @@ from handler.app.cluster_looks import ClusterLooks
 from handler.app.record_summaries import Readable
 from handler.config.settings import Settings, Target
 from handler.functions import Lazy
-from handler.functions.bootstrap import Added, bootstrap, clusters
+from handler.functions.bootstrap import Added, bootstrap, clusters, without_templates
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.queues import Queue
@@ -161,4 +162,4 @@ def minutes(environ: Mapping[str, str], added: Added = None) -> Minutes:
     """Make the schedule; it resolves no secret of a host or a sender. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
     base = bootstrap(environ, (), added)
     handler = Lazy(lambda: clusters(base, environ))
-    return Minutes(base.settings, base.queue, lambda target: handler.get().records(target), ClusterLooks(PATIENCE))
+    return Minutes(without_templates(base.settings), base.queue, lambda target: handler.get().records(target), ClusterLooks(PATIENCE))

@@ -105,6 +105,10 @@ class ConfigInvalid(OperatorError, code="config-invalid"):
     """`anneal.yaml` has mistakes; all of them are in it, each with file and line."""
 
 
+class NoInstance(ConfigInvalid, code="no-instance"):
+    """A name that no instance of a configured template has, by its object or its record."""
+
+
 class SecretUnavailable(OperatorError, code="secret-unavailable"):
     """A referenced secret is missing, empty or too short. Never carries the value."""
 

@@ -8,8 +8,10 @@ Law: what an instance is configured by is its object without what servers and co
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -41,6 +43,12 @@ def template_of(target: str) -> str:
 def is_instance(target: str) -> bool:
     """Whether a target's name is an instance's: those of configured targets hold no dot."""
     return "." in target
+
+
+def is_covered(target: str, globs: Iterable[str]) -> bool:
+    """Whether rights to what these globs match cover a target: one matches its name, or its template's where it is an instance."""
+    names = {target, template_of(target)}
+    return any(fnmatch.fnmatchcase(name, glob) for glob in globs for name in names)
 
 
 def instance_name(template: str, namespace: str, name: str) -> str:

@@ -25,6 +25,7 @@ class WatchedRevision:
 
     `ref`: the full ref it follows; `semver`: the range of versions whose highest tag it follows; neither: a fixed commit.
     `promoters`: the targets whose proven commits it follows, whatever is pushed.
+    `needs_process`: it has instances, and functions can't follow them.
     """
 
     name: str
@@ -33,6 +34,7 @@ class WatchedRevision:
     semver: str = ""
     suspended: bool = False
     promoters: tuple[str, ...] = ()
+    needs_process: bool = False
 
 
 def repository_key(url: str) -> str:
@@ -103,16 +105,22 @@ def decide(event: Event, targets: TargetIndex) -> tuple[Decision, ...]:
 def _decision(event: Event, target: WatchedRevision) -> Decision:
     if event.kind == "ping":
         return Decision(target.name, matched=False, reason="a ping: the webhook is set up, nothing was pushed")
-    if target.suspended:
-        return Decision(target.name, matched=False, reason="suspended in the configuration")
-    if target.promoters:
-        reason = f"it follows what {', '.join(target.promoters)} {'has' if len(target.promoters) == 1 else 'have'} proven"
+    if reason := _untouched(target):
         return Decision(target.name, matched=False, reason=reason)
     if target.semver:
         return _of_range(event, target)
-    if not target.ref:
-        return Decision(target.name, matched=False, reason="it follows a fixed commit")
     return _of_ref(event, target)
+
+
+def _untouched(target: WatchedRevision) -> str:
+    """Return why no push concerns a target of its repository; empty: one may."""
+    if target.suspended:
+        return "suspended in the configuration"
+    if target.needs_process:
+        return f"functions follow no objects: `anneal serve` or `anneal run --trigger resource {target.name}` runs its instances"
+    if target.promoters:
+        return f"it follows what {', '.join(target.promoters)} {'has' if len(target.promoters) == 1 else 'have'} proven"
+    return "" if target.semver or target.ref else "it follows a fixed commit"
 
 
 def _of_ref(event: Event, target: WatchedRevision) -> Decision:

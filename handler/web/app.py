@@ -44,10 +44,11 @@ WHOLE: frozenset[Part] = frozenset({"webhooks", "replay", "reads", "ready", "pag
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Which routes there are. `triggers`: the providers whose deliveries are understood, each a path."""
+    """Which routes there are. `triggers`: the providers whose deliveries are understood, each a path. `follows_objects`: see `watch`."""
 
     parts: Collection[Part] = WHOLE
     triggers: Mapping[str, Trigger] = field(default_factory=lambda: TRIGGERS)
+    follows_objects: bool = True
 
 
 def create_app(
@@ -70,7 +71,8 @@ def create_app(
     events, parts = events or _events(), routes.parts
     counts = metrics or events.add("door", __version__, lambda: 0.0, lambda: 0.0)
     deliveries, tokens = RecentDeliveries(), Tokens(secrets, lambda: counts.token_failure(_rule()))
-    webhooks = WebhookEndpoint(watch(settings.targets), secrets, queue, deliveries, events.announce, routes.triggers)
+    watched = watch(settings.targets, follows_objects=routes.follows_objects)
+    webhooks = WebhookEndpoint(watched, secrets, queue, deliveries, events.announce, routes.triggers)
     replay = ReplayEndpoint(settings, tokens, queue)
 
     def receive(provider: str) -> Response:
@@ -131,6 +133,7 @@ def _read_routes(app: Flask, reads: StatusApi) -> None:
     views: dict[str, Callable[..., Response]] = {
         "/api/targets": lambda: reads.targets(_bearer(), request.args),
         "/api/targets/<target>": lambda target: reads.target(_bearer(), target),
+        "/api/targets/<target>/instances": lambda target: reads.instances(_bearer(), target, request.args),
         "/api/targets/<target>/gap": lambda target: reads.gap(_bearer(), target, request.args),
         "/api/targets/<target>/orphans": lambda target: reads.orphans(_bearer(), target),
         "/api/runs/<run>": lambda run: reads.run(_bearer(), run),

@@ -37,8 +37,8 @@ class DeliveryDecision:
     foreign: tuple[str, ...] = ()
 
 
-def watch(targets: Iterable[Target]) -> TargetIndex:
-    """Return the targets as matching sees them; made once, not for each delivery."""
+def watch(targets: Iterable[Target], *, follows_objects: bool = True) -> TargetIndex:
+    """Return the targets as matching sees them; made once, not for each delivery. `follows_objects`: what runs them lives, and can."""
     return TargetIndex(
         WatchedRevision(
             target.name,
@@ -47,6 +47,7 @@ def watch(targets: Iterable[Target]) -> TargetIndex:
             semver=target.revision.semver,
             suspended=target.suspend,
             promoters=target.revision.promoted.from_ if target.revision.promoted else (),
+            needs_process=target.is_template and not follows_objects,
         )
         for target in targets
     )

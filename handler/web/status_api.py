@@ -17,7 +17,7 @@ from handler import __version__
 from handler.config.settings import ReplayToken, Settings
 from handler.feedback.exposition import CONTENT_TYPE
 from handler.feedback.prometheus import DoorCounts, DoorMetrics
-from handler.model.errors import AnnealError, BadPayload, Forbidden, WorkerUnavailable
+from handler.model.errors import AnnealError, BadPayload, Forbidden, NoInstance, WorkerUnavailable
 from handler.model.names import target_of
 from handler.queues.pending import Work
 from handler.web.recent_deliveries import RecentDeliveries
@@ -25,6 +25,7 @@ from handler.web.tokens import PathNotFound, Tokens, configured, require, touche
 
 _LOG = logging.getLogger("anneal.read")
 MOST_TARGETS, PAGE = 1000, 500
+MOST_INSTANCES = 100
 MOST_DELIVERIES, LATEST = 500, 100
 MOST_NAME = 1000  # characters of an object's name that are asked for: kind, namespace and name have fewer
 _GONE = (
@@ -32,7 +33,7 @@ _GONE = (
     " remembers it, for a while"
 )
 _LINES = "aren't served here: functions write them to their log, and CloudWatch reads them there (namespace Anneal)"
-_RUN = re.compile(r"[^.]+\.[0-9a-f]{12}")  # the form of a run's id; another text is none of ours
+_RUN = re.compile(r".+\.[0-9a-f]{12}")  # the form of a run's id; another text is none of ours
 
 
 class AskWorker(Protocol):
@@ -80,6 +81,19 @@ class StatusApi:
         configured(self._reader(authorization), target, self.settings)
         return jsonify(self._answered("target", name=target)["target"])
 
+    def instances(self, authorization: str, target: str, query: Mapping[str, str]) -> Response:
+        """A page of a template's instances that the token may read, by name; a token of some of them reads those."""
+        token = self._reader(authorization)
+        limit = _number(query, "limit", MOST_INSTANCES, MOST_INSTANCES)
+        template = self.settings.target(target)
+        if template is None or not template.is_template or not _may_have_some(token, target):
+            configured(token, target, self.settings)
+            raise PathNotFound.of(f"target {target[:64]}", "has no instances: its `trigger` names no resource")
+        found = self._answered("instances", name=target, globs=list(token.targets), after=query.get("after", ""), limit=limit)
+        if not (found["count"] or found["trouble"]):
+            configured(token, target, self.settings)  # a token of none of them learns nothing of the template
+        return jsonify(found)
+
     def gap(self, authorization: str, target: str, query: Mapping[str, str]) -> Response:
         """How a target's objects and fields stand against git now; of one `object` its equal fields, too."""
         configured(self._reader(authorization), target, self.settings)
@@ -106,7 +120,7 @@ class StatusApi:
         wanted = query.get("target")
         if wanted is not None:
             configured(token, wanted, self.settings)
-        names = [name for name in self._readable(token) if wanted in (None, name)]
+        names = self._readable(token) if wanted is None else [wanted]
         everything = "*" in token.targets and wanted is None
         here = self.recent.shown(frozenset(names).__contains__, everything=everything, limit=limit)
         kept = self._recorded(names)
@@ -158,12 +172,19 @@ def _answered(ask: AskWorker, question: str, **about: Any) -> dict[str, Any]:
     """Ask the worker; what it couldn't find out is as good as its silence, but says why."""
     answer = ask(question, **about)
     if trouble := answer.get("trouble"):
+        if trouble["code"] == NoInstance.code:
+            raise PathNotFound.of(f"target {str(about.get('name', ''))[:64]}", "is no instance")
         raise WorkerUnavailable.of("worker", f"{trouble['code']}: {trouble['message']}")
     return answer
 
 
 def _unknown(run: str) -> dict[str, Any]:
     return {"run": run, "target": target_of(run), "trigger": "", "actor": "", "status": "unknown", "requests": [run], "source": "record"}
+
+
+def _may_have_some(token: ReplayToken, template: str) -> bool:
+    """Whether a token's bounds may hold instances of a template."""
+    return touches(token, template) or any("." in glob for glob in token.targets)
 
 
 def _queued(work: Work) -> dict[str, Any]:

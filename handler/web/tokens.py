@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from handler.config.instance_target import configured_as
 from handler.config.secrets import Accepting
 from handler.config.settings import Act, ReplayToken, Settings
 from handler.model.errors import BadSignature, Forbidden, SenderError
+from handler.model.instance import is_covered
 from handler.triggers.signature import MAX_HEADER
 
 
@@ -42,12 +43,15 @@ def require(token: ReplayToken, act: Act) -> None:
 
 def touches(token: ReplayToken, target: str) -> bool:
     """Whether a target lies within a token's bounds."""
-    return any(fnmatch.fnmatchcase(target, pattern) for pattern in token.targets)
+    return is_covered(target, token.targets)
 
 
 def configured(token: ReplayToken, target: str, settings: Settings) -> None:
-    """Raise Forbidden for a target beyond the token's bounds, NotFound for one that isn't configured."""
+    """Raise Forbidden for a target beyond the token's bounds, PathNotFound for one that isn't configured.
+
+    An instance is configured by its template: that it exists, only the cluster says.
+    """
     if not touches(token, target):
         raise Forbidden.of(f"token {token.name}", "may not touch this target")
-    if settings.target(target) is None:
+    if configured_as(settings, target) is None:
         raise PathNotFound.of(f"target {target[:64]}", "isn't configured")

@@ -70,6 +70,11 @@ class WorkerApi:
         """One target, whole; `patient`: see `TargetStatusReader.target`."""
         return {"target": self.reader.target(message["name"], patient=message.get("patient") is True)}
 
+    def instances(self, message: Json) -> Json:
+        """A page of a template's instances, of those that `globs` cover; `worst`: see `TargetStatusReader.instances`."""
+        asked = (message["name"], message["globs"], message["after"], message["limit"])
+        return self.reader.instances(*asked, worst=message.get("worst") is True)
+
     def deliveries(self, message: Json) -> Json:
         """What the named targets have recorded of deliveries."""
         return self.reader.deliveries(message["names"])
@@ -173,6 +178,7 @@ class WorkerApi:
 QUESTIONS: dict[str, Callable[[WorkerApi, Json], Json]] = {
     "targets": WorkerApi.targets,
     "target": WorkerApi.target,
+    "instances": WorkerApi.instances,
     "deliveries": WorkerApi.deliveries,
     "run": WorkerApi.run,
     "ends": WorkerApi.ends,

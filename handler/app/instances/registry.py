@@ -19,7 +19,7 @@ from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import Target
 from handler.config.trigger_settings import ResourceTrigger, WatchedResource
 from handler.engine.run.instance_status import is_open
-from handler.model.errors import AccessDenied, ConfigInvalid, OperatorError
+from handler.model.errors import AccessDenied, NoInstance, OperatorError
 from handler.model.instance import Instance, instance_name, template_of
 from handler.model.names import Identity
 from handler.plan.admission import allows
@@ -123,7 +123,7 @@ class Instances:
             self.drop(name)
 
     def find(self, name: str) -> InstanceTarget:
-        """Return an instance, by its object if it isn't known yet. Raises ConfigInvalid: there is none; AnnealError: it can't be known."""
+        """Return an instance, by its object if it isn't known yet. Raises NoInstance: there is none; AnnealError: it can't be known."""
         known = self.known(name)
         if known is not None:
             return known
@@ -139,8 +139,8 @@ class Instances:
         raise self._unknown(name, f"there is no {resource.kind} of that name", f"anneal status {template.name}")
 
     @staticmethod
-    def _unknown(name: str, seen: str, fix: str) -> ConfigInvalid:
-        return ConfigInvalid.of(f"target {name}", f"is no instance: {seen}", fix=fix)
+    def _unknown(name: str, seen: str, fix: str) -> NoInstance:
+        return NoInstance.of(f"target {name}", f"is no instance: {seen}", fix=fix)
 
     def _places(self, template: Target, name: str, group: str, kind: str, *, namespaced: bool) -> Iterable[Identity]:
         """Yield which objects an instance of this name may be for: what its record says, then what its name says."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 
+from handler.config.instance_target import configured_as
 from handler.config.secrets import Accepting
 from handler.config.settings import Settings
 from handler.queues import Queue
@@ -47,7 +48,7 @@ def _feed(settings: Settings, worker: WorkerLink) -> LiveFeed:
     from handler.web.page.live_feed import LiveFeed  # noqa: PLC0415 - see above
 
     def render(topic: str, data: Any) -> Mapping[str, str]:
-        target = settings.target(topic)
+        target = configured_as(settings, topic)
         return site_pages.rows(data) if topic == OVERVIEW or target is None else target_pages.fragments(target, data)
 
     return LiveFeed(worker.ask, render, [target.name for target in settings.targets])

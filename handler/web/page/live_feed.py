@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from handler.model.errors import StateInvalid, WorkerUnavailable
+from handler.model.instance import is_target_name, template_of
 from handler.web.page.overview import OVERVIEW
 from handler.web.status_api import AskWorker
 
@@ -120,13 +121,13 @@ class LiveFeed:
         was asked for.
         """
         streams: EventStreams | None = getattr(environ.get("gunicorn.socket"), "streams", None)
-        if streams is None or (topic != OVERVIEW and not (topic in self._names and topic in targets_seen)):
+        if streams is None or (topic != OVERVIEW and not (self._is_known(topic) and topic in targets_seen)):
             return False
         here = list[_Viewer]()
         stream = streams.open(environ, visitor, until, partial(self._closed, topic, here))
         if stream is None:
             return False
-        viewer = _Viewer(frozenset(targets_seen) & self._names, stream)
+        viewer = _Viewer(frozenset(filter(self._is_known, targets_seen)), stream)
         here.append(viewer)
         with self._lock:
             self._streams = streams
@@ -141,6 +142,9 @@ class LiveFeed:
                 thread.start()  # first: where there is no room for a thread, the next viewer tries again
                 self._thread = thread
         return True
+
+    def _is_known(self, name: str) -> bool:
+        return is_target_name(name) and template_of(name) in self._names
 
     def _closed(self, topic: str, here: list[_Viewer]) -> None:
         with self._lock:
@@ -215,6 +219,8 @@ class LiveFeed:
             self._publish(topic, self._rows(topic) if topic.name == OVERVIEW else self._target(topic))
         except WorkerUnavailable:
             away = True
+        except StateInvalid as error:  # an instance that has ended, say
+            _LOG.warning("a page isn't kept live", extra={"fields": {"topic": topic.name, "seen": str(error)}})
         except Exception:  # noqa: BLE001 - a mistake of a template, say
             _LOG.exception("a page isn't kept live", extra={"fields": {"topic": topic.name}})
         with self._lock:
@@ -237,10 +243,13 @@ class LiveFeed:
         return bool(answer["targets"])
 
     def _note(self, name: str, before: Json | None, picture: Json | None) -> None:
-        self._live[name] = picture
+        if picture is None:
+            self._live.pop(name, None)  # instances come and go
+        else:
+            self._live[name] = picture
         recorded = picture is None or _without(picture, _OF_RUN) != _without(before or {}, _OF_RUN)
         if recorded and (overview := self._topics.get(OVERVIEW)):
-            overview.changed.add(name)
+            overview.changed.add(template_of(name))
         if topic := self._topics.get(name):
             topic.changed.add(name)
             topic.stale |= recorded

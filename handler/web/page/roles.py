@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from handler.config.page_settings import Role, RoleBinding
+from handler.model.instance import is_covered
 
 Way = Literal["proxy", "oidc", "token"]
 
@@ -22,7 +22,7 @@ class RoleGrant:
 
     def touches(self, target: str) -> bool:
         """Whether a target lies within the row's globs."""
-        return _any(self.targets, target)
+        return is_covered(target, self.targets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Visitor:
 
     def reads_logs(self, target: str) -> bool:
         """Whether he may read the logs of a target's containers."""
-        return any(grant.touches(target) and _any(grant.logs, target) for grant in self.grants)
+        return any(grant.touches(target) and is_covered(target, grant.logs) for grant in self.grants)
 
 
 def grants(table: Sequence[RoleBinding], name: str, groups: Collection[str]) -> tuple[RoleGrant, ...]:
@@ -86,7 +86,3 @@ def grants(table: Sequence[RoleBinding], name: str, groups: Collection[str]) -> 
 def known_groups(table: Sequence[RoleBinding], groups: Collection[str]) -> tuple[str, ...]:
     """Return those groups that the table names: a cookie has no room for hundreds that mean nothing here."""
     return tuple(sorted(set(groups) & {group for row in table for group in row.groups}))
-
-
-def _any(globs: tuple[str, ...], target: str) -> bool:
-    return any(fnmatch.fnmatchcase(target, glob) for glob in globs)

@@ -13,6 +13,7 @@ from typing import Any
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
+from handler.config.instance_target import configured_as
 from handler.model.errors import AnnealError, Problem
 from handler.web.page import act_pages, site_pages
 from handler.web.page.access import SignInRequired, away
@@ -96,7 +97,7 @@ def _signed_in(page: Page, view: Callable[[Page, Visitor], Response]) -> Route:
 def _of_target(page: Page, view: Callable[..., Response]) -> Route:
     def seen(target: str) -> Response:
         visitor = page.access.visitor(request)
-        found = page.settings.target(target) if visitor.sees(target) else None
+        found = configured_as(page.settings, target) if visitor.sees(target) else None
         if found is None:
             raise PathNotFound.of(f"target {target[:64]}", "isn't configured, or isn't yours to see")
         return _settled(page, view(page.begun(), visitor, found), visitor)

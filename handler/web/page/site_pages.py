@@ -10,6 +10,7 @@ from flask import Response, request
 from werkzeug.exceptions import MethodNotAllowed
 
 from handler.model.errors import WorkerUnavailable
+from handler.model.instance import is_instance
 from handler.web.page.overview import ORDERS, OVERVIEW, choice, link, overview, row_view
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
@@ -56,7 +57,8 @@ def live(page: Page, visitor: Visitor) -> Response:
     """
     if request.method != "GET":
         raise MethodNotAllowed(["GET"])
-    topic, seen = request.args.get("topic", OVERVIEW), frozenset(page.seen_by(visitor))
+    topic = request.args.get("topic", OVERVIEW)
+    seen = frozenset([*page.seen_by(visitor), *([topic] if is_instance(topic) and visitor.sees(topic) else ())])
     if page.feed and page.feed.open(request.environ, topic, seen, visitor.until, visitor.name, request.args.get("since", "")):
         return Response(status=200)  # never sent: the loop sends a head of its own
     return Response(status=503, headers={"Retry-After": "5"})

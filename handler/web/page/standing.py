@@ -39,18 +39,24 @@ HEALTHY = Badge("healthy", "healthy", "good", "✓")
 STANDINGS = (UNREAD, FAILED, DEGRADED, HELD, DRIFTED, SUSPENDED, MOVING, WAITING, NEW, UNKNOWN, HEALTHY)
 """All of them, the most urgent first."""
 
+
+def _instances(row: Row) -> int:
+    """Return how many instances a template has; it stands as they do, where nothing is wrong with itself."""
+    return int((row.get("instances") or {}).get("count", 0))
+
+
 _RULES: tuple[tuple[Badge, Callable[[Row], object]], ...] = (
     (UNREAD, lambda row: row["trouble"]),
     (SUSPENDED, lambda row: row["suspended"] or row["phase"] == "suspended"),
-    (NEW, lambda row: not row["recorded"]),
+    (NEW, lambda row: not (row["recorded"] or _instances(row))),
     (FAILED, lambda row: row["phase"] == "failed"),
     (HELD, lambda row: row["held"]),
     (MOVING, lambda row: row["phase"] in (ROLLING, PRUNING) or (row["phase"] == "waiting" and not row["awaits"]) or row["attempt"]),
-    (DEGRADED, lambda row: row["health"] == HealthState.DEGRADED),
+    (DEGRADED, lambda row: row["health"] == HealthState.DEGRADED or (_instances(row) and row["instances"]["unwell"])),
     (DRIFTED, lambda row: row["drifted"]),
     (WAITING, lambda row: row["phase"] == "waiting"),
     (MOVING, lambda row: row["health"] == HealthState.PROGRESSING),
-    (HEALTHY, lambda row: row["health"] == HealthState.HEALTHY),
+    (HEALTHY, lambda row: row["health"] == HealthState.HEALTHY or _instances(row)),
     (UNKNOWN, lambda _row: True),
 )
 

@@ -13,6 +13,7 @@ from handler.model.errors import Forbidden
 from handler.model.names import target_of
 from handler.web.page.acts import ACTS, Act, possible
 from handler.web.page.log_links import container_links, log_query, pod_links
+from handler.web.page.overview import row_view
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
 from handler.web.page.run_marks import commit_before, run_marks
@@ -22,7 +23,7 @@ from handler.web.page.views import Page, TargetPageView
 from handler.web.page.worker_answers import Json, NotAnswered, NotTheTargets
 
 _LONGEST = 400  # characters of what an address may name
-_RUN = re.compile(r"[a-z0-9-]{1,63}\.[0-9a-f]{1,64}")
+_RUN = re.compile(r"[a-z0-9.-]{1,63}\.[0-9a-f]{1,64}")
 
 
 def _shown(page: Page, target: Target) -> TargetView:
@@ -41,7 +42,9 @@ def overview(page: Page, visitor: Visitor, target: Target) -> Response:
     """Show how a target stands, and its rollout; after an act also what has become of that."""
     view, asked, run = _shown(page, target), ACTS.get(request.args.get("asked", "")), _outcome(page, target, request.args.get("run", ""))
     told = asked if asked and (run or (asked.question and view.facts["trouble"]) or asked.is_done(view.facts)) else None
-    return _html(page, visitor, target, "target", view=view, asked=told, run=run)
+    instances = page.answers.instances(target.name) if view.facts.get("instances") else None  # who sees a template sees all of them
+    rows = [row_view(row) for row in instances["instances"]] if instances else []
+    return _html(page, visitor, target, "target", view=view, asked=told, run=run, instances=instances, rows=rows)
 
 
 def run(page: Page, visitor: Visitor, target: Target) -> Response:

@@ -70,6 +70,7 @@ def _row(facts: Json, state: Json) -> Json:
     return {
         "trouble": facts["trouble"],
         "recorded": facts["recorded"],
+        "instances": facts.get("instances"),
         "suspended": facts["suspended"],
         "phase": state["status"]["phase"] if state else "",
         "held": bool(state.get("held")),

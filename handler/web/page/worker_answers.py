@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.model.errors import BadPayload, SenderError, ShownOtherwise
-from handler.web.status_api import AskWorker
+from handler.web.status_api import MOST_INSTANCES, AskWorker
 
 Json = Mapping[str, Any]
 
@@ -20,7 +20,7 @@ class NotTheTargets(SenderError, code="not-the-targets", status=404):
     """An object or a commit that isn't the target's."""
 
 
-_KINDS: Mapping[str, type[SenderError]] = {"request-refused": NotTheTargets}
+_KINDS: Mapping[str, type[SenderError]] = {"request-refused": NotTheTargets, "no-instance": NotTheTargets}
 _ACTS: Mapping[str, type[SenderError]] = {"request-refused": BadPayload, "shown-otherwise": ShownOtherwise}
 
 
@@ -47,6 +47,10 @@ class Answers:
         """Return all that is recorded of a target."""
         found: Json = self.ask("target", name=name)["target"]
         return found
+
+    def instances(self, name: str) -> Json:
+        """Return how many instances a template has, and rows of those that need a person most."""
+        return self.ask("instances", name=name, globs=["*"], after="", limit=MOST_INSTANCES, worst=True)
 
     def live(self, name: str) -> Json | None:
         """Return the picture of a target's run under way, where the worker beside knows of one."""

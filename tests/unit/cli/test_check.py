@@ -138,6 +138,16 @@ def test_successful_checks_say_what_they_found(config: Path) -> None:
     assert not {("", "tokens"), ("", "page")} & found.keys()
 
 
+def test_what_functions_on_a_queue_leave_out_is_named(config: Path) -> None:
+    trigger = "trigger: {resource: {mainResource: g, resources: [{name: g, apiVersion: example.com/v1, kind: Grafana}]}}"
+    url = "https://sqs.eu-central-1.amazonaws.com/111122223333/anneal.fifo"
+    config.write_text(f"apiVersion: anneal.dev/v1alpha1\nkind: Config\ntargets:\n{INFRA}")
+    assert checks(config, "check", ANNEAL_QUEUE_URL=url)["", "queue"]["seen"] == f"{url} (ANNEAL_QUEUE_URL)"
+    config.write_text(config.read_text().replace("[infra]}", f"[infra], renderer: {{type: jsonnet}}, {trigger}}}"))
+    seen = checks(config, "check", ANNEAL_QUEUE_URL=url)["", "queue"]["seen"]
+    assert seen == f"{url} (ANNEAL_QUEUE_URL); functions that share it don't run infra: `anneal serve` does"
+
+
 def test_check_of_a_named_target_needs_no_webhook_secrets(config: Path) -> None:
     found = checks(config, "check", "shop", METRICS="m", SHOP_TOKEN="t")
     assert found["", "door"]["verdict"] == "skipped"

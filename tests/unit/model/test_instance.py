@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.config.value_formats import FORMS
-from handler.model.instance import LONGEST, LONGEST_TEMPLATE, Instance, instance_name, is_instance, is_target_name, template_of
+from handler.model.instance import (
+    LONGEST,
+    LONGEST_TEMPLATE,
+    Instance,
+    instance_name,
+    is_covered,
+    is_instance,
+    is_target_name,
+    template_of,
+)
 from handler.model.names import Identity
 
 
@@ -99,3 +108,22 @@ def test_what_is_no_name_of_a_target(text: str) -> None:
 
 def test_a_configured_target_is_no_instance() -> None:
     assert (is_instance("shop"), template_of("shop"), is_target_name("b" * 56)) == (False, "shop", True)
+
+
+@pytest.mark.parametrize(
+    ("glob", "covered"),
+    [
+        ("grafana", {"grafana", "grafana.shop.main"}),
+        ("graf*", {"grafana", "grafana.shop.main", "grafana-2.shop.main"}),
+        ("grafana.*", {"grafana.shop.main"}),
+        ("grafana.shop.*", {"grafana.shop.main"}),
+        ("grafana.shop.main", {"grafana.shop.main"}),
+        ("grafana.dev.*", set()),
+        ("*.shop.*", {"grafana.shop.main", "grafana-2.shop.main"}),
+        ("shop", set()),
+    ],
+)
+def test_a_glob_covers_an_instance_by_its_own_name_or_by_its_template_s(glob: str, covered: set[str]) -> None:
+    names = ("grafana", "grafana.shop.main", "grafana-2.shop.main")
+    assert {name for name in names if is_covered(name, ("other", glob))} == covered
+    assert not any(is_covered(name, ()) for name in names)
