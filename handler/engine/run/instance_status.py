@@ -177,7 +177,7 @@ def _applied(name: str, state: State) -> _Said:
         reason = "HealthUnknown" if found is HealthState.UNKNOWN else found.capitalize()
         return _OF_HEALTH[found], reason, seen or f"its objects are {found}", FINISHED
     if state.status.phase == Outcome.DRIFTED:
-        return _TRUE, "Drifted", f"{state.status.message or 'live differs from git'}; to see it: anneal diff {name}", FINISHED
+        return _TRUE, "Drifted", f"{state.status.message or 'live differs from git'}; to see it: anneal gap {name}", FINISHED
     return _TRUE, "Applied", f"{state.commit[:12]} is applied", FINISHED
 
 
