@@ -69,6 +69,24 @@ DONE = {"commit": A, "status": status("applied")}
 
 
 @pytest.mark.parametrize(
+    ("ready", "generation", "wanted"),
+    [
+        (None, 1, True),
+        ({"status": "Unknown"}, 1, True),
+        ({"status": "True", "observedGeneration": 1}, 2, True),
+        ({"status": "True", "observedGeneration": 2}, 2, False),
+        ({"status": "False", "observedGeneration": 2}, 2, False),
+        ({"status": "True"}, 2, False),  # a kind without a status subresource counts no generations
+        ("no condition", 2, True),
+    ],
+)
+def test_a_status_is_open_that_its_writer_may_have_left_behind(ready: Any, generation: int, wanted: bool) -> None:
+    found = [{"type": "Other"}, {**ready, "type": "Ready"} if isinstance(ready, dict) else ready]
+    assert is_open({"metadata": {"generation": generation}, "status": {"conditions": found}}) is wanted
+    assert is_open({"metadata": {}, "status": "no status"})
+
+
+@pytest.mark.parametrize(
     ("parts", "ready", "reason", "current", "said"),
     [
         ({}, "Unknown", "NotStarted", "Not Started", ""),
@@ -91,7 +109,7 @@ DONE = {"commit": A, "status": status("applied")}
         ({"status": status("failed", who="author", code="rollout-failed")}, "False", "RolloutFailed", "Failed", f"apply {NAME} --force"),
         ({"pin": Pin(A, reason="it failed", automatic=True), **DONE}, "False", "RolledBack", "Failed", "it failed; push what mends it"),
         (DONE, "True", "Applied", "Finished", "aaaaaaaaaaaa is applied"),
-        ({**DONE, "status": status("drifted", message="1 object differs")}, "True", "Drifted", "Finished", f"anneal diff {NAME}"),
+        ({**DONE, "status": status("drifted", message="1 object differs")}, "True", "Drifted", "Finished", f"anneal gap {NAME}"),
         ({"health": TargetHealth("healthy"), **DONE}, "True", "Applied", "Finished", ""),
         ({"health": TargetHealth("degraded", worst=("Pod/x: fails",)), **DONE}, "False", "Degraded", "Finished", "Pod/x: fails"),
         ({"health": TargetHealth("progressing"), **DONE}, "Unknown", "Progressing", "Finished", "its objects are progressing"),
@@ -100,24 +118,6 @@ DONE = {"commit": A, "status": status("applied")}
         ({"held": HELD, "commit": A, "status": status("failed")}, "False", "Held", "Failed", ""),
     ],
 )
-@pytest.mark.parametrize(
-    ("ready", "generation", "wanted"),
-    [
-        (None, 1, True),
-        ({"status": "Unknown"}, 1, True),
-        ({"status": "True", "observedGeneration": 1}, 2, True),
-        ({"status": "True", "observedGeneration": 2}, 2, False),
-        ({"status": "False", "observedGeneration": 2}, 2, False),
-        ({"status": "True"}, 2, False),  # a kind without a status subresource counts no generations
-        ("no condition", 2, True),
-    ],
-)
-def test_a_status_is_open_that_its_writer_may_have_left_behind(ready: Any, generation: int, wanted: bool) -> None:
-    found = [{"type": "Other"}, {**ready, "type": "Ready"} if isinstance(ready, dict) else ready]
-    assert is_open({"metadata": {"generation": generation}, "status": {"conditions": found}}) is wanted
-    assert is_open({"metadata": {}, "status": "no status"})
-
-
 def test_ready_says_how_an_instance_stands_and_the_way_out(parts: Any, ready: str, reason: str, current: str, said: str) -> None:
     ours, rollout = conditions(target(), state(**parts), NOW)
     assert (ours.type, ours.status, ours.reason, ours.current) == ("Ready", ready, reason, current)
