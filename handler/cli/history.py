@@ -8,7 +8,6 @@ from handler.app.times import ago
 from handler.cli import reports
 from handler.cli.filenames import from_files
 from handler.cli.session import Session
-from handler.config.instance_target import refuse_template
 from handler.model.numbers import counted
 from handler.state.record import Run
 
@@ -20,14 +19,14 @@ _SUBJECT = 48
 def history(session: Session, target: str | None, limit: int) -> int:
     """Show the last runs of TARGET, newest first; -v also what each changed and said."""
     chosen = session.target(target)
-    refuse_template(chosen, "has its own history")
     state = session.ways(git=False).brief_store(chosen).read().state
     runs = state.history[:limit] if state else ()
     output = session.output
     if output.as_json:
         output.document({"target": chosen.name, "runs": runs})
     elif not runs:
-        output.line(f"{chosen.name} never ran")
+        none = "has no instance that has ended; each has a history of its own" if chosen.is_template else "never ran"
+        output.line(f"{chosen.name} {none}")
     elif output.verbose:
         for run in runs:
             output.line("  ".join(_row(run)))

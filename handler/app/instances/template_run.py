@@ -13,12 +13,12 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from handler.app.instances.ends import ended_lately, with_ends
 from handler.app.instances.instance_end import may_not_end, planned_end
 from handler.app.instances.registry import Instances, replace_name, trigger_of
 from handler.app.instances.vanished import look_for
@@ -46,8 +46,6 @@ from handler.state.suspension import CONFIGURED, suspension
 
 AT_ONCE = 4
 """Instances that a command runs beside each other."""
-TOGETHER = 60.0
-"""Seconds in which instances that vanish count as vanishing together."""
 Ask = Callable[[Job], None]
 """Takes a job that is to run."""
 
@@ -74,8 +72,6 @@ class TemplateRuns:
     instances: Instances
     ask: Ask | None = None
     note: Callable[[str], None] = lambda _: None
-    ended: dict[str, deque[float]] = field(default_factory=dict)
-    """When instances of a template were let go, in monotonic seconds."""
     started: set[str] = field(default_factory=set)
 
     def run(self, template: Target, job: Job, stop: threading.Event) -> Result:
@@ -168,9 +164,14 @@ class _TemplateRun:
         going = {} if hold else look.gone
         if self.job.dry_run:
             return self._planned(look, [*going], hold)
+        if new := going.keys() - self.runs.instances.leaving.keys():
+            now = self.handler.now()
+            state = (
+                store.update(lambda known: replace(known, history=with_ends(known.history, self.job, sorted(new), now)), state).state
+                or state
+            )
         for name, known in going.items():
             self.runs.instances.leaving[name] = known
-            self.runs.ended.setdefault(self.template.name, deque()).append(time.monotonic())
         asked = [*(Job(name, "resource") for name in going), *self._jobs(look)]
         ends = self._handed_out(asked)
         for name in self.runs.instances.open & look.instances.keys():
@@ -242,7 +243,7 @@ class _TemplateRun:
     # --- what is held
     def _hold(self, state: State, look: TemplateLook) -> Hold | None:
         """Return why instances that are gone together must wait, unless exactly that was approved."""
-        limit, before = self.template.prune.hold_above, self._ended_lately()
+        limit, before = self.template.prune.hold_above, ended_lately(state.history, self.handler.now())
         gone = {name: each for name, each in look.gone.items() if name not in self.runs.instances.leaving}
         count, total = len(gone) + before, len(look.records) + before
         if not gone or count <= limit.count or count <= limit.fraction * total:
@@ -253,12 +254,6 @@ class _TemplateRun:
         hold = Hold(guards.hold_id(keys, "", ""), (reason,), keys)
         approval = state.approval
         return None if approval and guards.approved(hold, approval.changes, same_inputs=True) else hold
-
-    def _ended_lately(self) -> int:
-        times = self.runs.ended.get(self.template.name)
-        while times and times[0] < time.monotonic() - TOGETHER:
-            times.popleft()
-        return len(times or ())
 
     def _approved(self, store: StateStore, state: State) -> State:
         """Note the approval that this run was asked for. Raises RequestRefused: nothing such is held."""

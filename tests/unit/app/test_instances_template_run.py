@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from handler.app.instances import template_run
+from handler.app.instances.ends import TOGETHER
 from handler.app.instances.template_run import TemplateRuns, joined
 from handler.app.instances.vanished import Absence
 from handler.config.git_settings import Repository
@@ -129,7 +130,9 @@ def test_what_isnt_recorded_yet_runs_and_what_is_gone_ends(gone: dict[str, Absen
     assert asked[0] == ("shop.ns.e", "resource")
     assert ("shop.ns.a", "tick") in asked
     assert runner.leaving == {"shop.ns.e": RecordedInstance(Identity("example.com", "Widget", "ns", "e"), "u-e")}
-    assert runner.stores["shop"].state is None, "a template without trouble needs no record"
+    state = runner.stores["shop"].state
+    assert state
+    assert [each.changed for each in state.history] == [("shop.ns.e ended",)], "of what has ended nothing else is left"
 
 
 def test_what_comes_between_the_look_and_the_first_event_that_is_heard_runs_too(gone: dict[str, Absence]) -> None:
@@ -209,16 +212,15 @@ def test_instances_that_vanish_together_wait_for_exactly_their_approval(gone: di
 
 
 def test_those_that_have_ended_a_moment_ago_count_as_vanishing_together(gone: dict[str, Absence], monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    now = [1_000_000.0]
     runner = Runner("a", "abc")
-    runs = TemplateRuns(runner, runner)  # type: ignore[arg-type]  # as much of them as is used
-    assert run(runner, runs=runs)[0].outcome is Outcome.UNCHANGED
-    runner.leaving.clear()
+    monkeypatch.setattr(runner, "now", lambda: now[0])
+    assert run(runner)[0].outcome is Outcome.UNCHANGED
+    runner.leaving.clear()  # another process, which knows nothing but the record
     runner.recorded = "ad"
-    assert run(runner, runs=runs)[0].outcome is Outcome.HELD
-    now[0] += template_run.TOGETHER + 1
-    assert run(runner, runs=runs)[0].outcome is Outcome.UNCHANGED
+    assert run(runner)[0].outcome is Outcome.HELD
+    now[0] += TOGETHER + 1
+    assert run(runner)[0].outcome is Outcome.UNCHANGED
 
 
 @pytest.mark.parametrize("by", ["configuration", "ada"])
