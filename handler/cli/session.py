@@ -155,14 +155,21 @@ class Session:
         return found
 
     def _instance(self, name: str) -> Target | None:
-        """Return an instance by its object; None: no template has such ones. Raises ConfigInvalid: there is no such object."""
+        """Return an instance by its object, else by its record; None: no template has such ones. Raises NoInstance: it has neither."""
         template = self.settings.target(name.partition(".")[0]) if "." in name else None  # `model.instance`, which few commands load
         if template is None or not template.is_template:
             return None
         from handler.app.instances.registry import Instances
+        from handler.model.errors import NoInstance
 
         self._chosen = (template,)  # whose credentials it needs
-        return Instances.of(self.ways(git=False)).find(name)
+        instances = Instances.of(self.ways(git=False))
+        try:
+            return instances.find(name)
+        except NoInstance:
+            if found := instances.recorded(name):
+                return found
+            raise
 
     def all_or(self, name: str | None) -> tuple[Target, ...]:
         """Return the named target, or all of them."""

@@ -90,3 +90,33 @@ def test_what_hides_objects_prunes_nothing(opened: Open) -> None:
     made_anew = "was deleted and made anew"
     until(lambda: any(made_anew in str(run.get("note")) for run in server.runs(target=widgets.name)), told=widgets.told)
     assert widgets.made().keys() == {"a-1", "b-1", "c-1"}
+
+
+def test_what_is_paused_or_not_to_be_pruned_stays_and_the_plan_shows_what_will_go(opened: Open) -> None:
+    widgets = opened()
+    widgets.create("a")
+    instance = f"{widgets.name}.{widgets.name}.a"
+    widgets.cli("apply", widgets.name)
+    assert widgets.made() == {"a-1": "1"}
+    widgets.delete("a")
+    assert f"ConfigMap/{widgets.name}/a-1" in widgets.cli("plan", widgets.name)
+    assert "and this run prunes nothing" in widgets.cli("apply", widgets.name, "--no-prune")
+    widgets.cli("suspend", instance)
+    assert f"anneal resume {instance}" in widgets.cli("apply", widgets.name)
+    assert widgets.made() == {"a-1": "1"}
+    widgets.cli("resume", instance)
+    widgets.cli("apply", widgets.name)
+    assert (widgets.made(), widgets.records()) == ({}, set())
+    assert f"{instance} ended" in widgets.cli("-v", "history", widgets.name)
+    assert "is no instance" in widgets.cli("history", instance, code=1)
+
+
+def test_what_lives_already_is_taken_over_only_where_the_trigger_says_so(opened: Open, kubectl: Kubectl) -> None:
+    widgets = opened()
+    kubectl.run("create", "configmap", "a-1", "-n", widgets.name, "--from-literal=size=9")
+    widgets.create("a")
+    assert "adoptUnowned: true" in widgets.cli("apply", widgets.name, code=1)
+    assert widgets.made() == {"a-1": "9"}
+    widgets.configure(adoptUnowned=True)
+    widgets.cli("apply", widgets.name)
+    assert widgets.made() == {"a-1": "1"}

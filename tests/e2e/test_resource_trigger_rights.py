@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from infra.githost import Host
-from tests.e2e.serve_process import ROOT, until
+from tests.e2e.serve_process import until
 from tests.e2e.widget_operator import WidgetOperator
 from tests.kubectl import Kubectl
 
@@ -57,7 +55,7 @@ def test_an_instance_has_the_rights_of_the_account_of_its_namespace(widgets: Wid
 
     widgets.create("a")
     note(f"{widgets.name}-note", "default")  # of a namespace that the account doesn't see
-    kubectl.grant(_printed(widgets))
+    kubectl.grant(widgets.cli("rbac", widgets.name, "--service-account", f"{widgets.name}/anneal"))
     widgets.serve()
     until(lambda: made() == {"size": "1", "notes": ""}, told=widgets.told)
     until(lambda: widgets.ready("a") == "True Applied", told=widgets.told)  # which the account may write, too
@@ -70,16 +68,9 @@ def test_an_instance_has_the_rights_of_the_account_of_its_namespace(widgets: Wid
     widgets.change("a", size=2)
     until(lambda: widgets.servers[0].runs(target=f"{widgets.name}.{widgets.name}.a", code="access-denied"), told=widgets.told)
     assert made() == {"size": "1", "notes": "a-note"}
-    kubectl.grant(_printed(widgets))
+    kubectl.grant(widgets.cli("rbac", widgets.name, "--service-account", f"{widgets.name}/anneal"))
     widgets.change("a", size=3)
     until(lambda: made() == {"size": "3", "notes": "a-note"}, told=widgets.told)
     widgets.delete("a")
     until(lambda: not made() and not widgets.records(), told=widgets.told)
     kubectl.run("delete", "service", f"{widgets.name}-note", "-n", "default")
-
-
-def _printed(widgets: WidgetOperator) -> str:
-    """Return what `anneal rbac` prints for an administrator."""
-    flags = ("--kubeconfig", str(widgets.kubectl.kubeconfig), "-c", str(widgets.config))
-    command = (sys.executable, "-m", "handler", *flags, "rbac", widgets.name, "--service-account", f"{widgets.name}/anneal")
-    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True, timeout=300).stdout

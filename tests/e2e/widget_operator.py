@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from infra.githost import Host, Work
-from tests.e2e.serve_process import Serving, until
+from tests.e2e.serve_process import ROOT, Serving, until
 from tests.kubectl import Kubectl
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -122,6 +124,13 @@ class WidgetOperator:
     def delete(self, name: str) -> None:
         """Delete an object."""
         self.kubectl.ask("DELETE", self.path(name))
+
+    def cli(self, *arguments: str, code: int = 0) -> str:
+        """Run a command as an administrator; return what it prints."""
+        command = [sys.executable, "-m", "handler", "--kubeconfig", str(self.kubectl.kubeconfig), "-c", str(self.config), *arguments]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout if code == 0 else done.stdout + done.stderr
 
     # --- what there is
     def widget(self, name: str) -> Live | None:

@@ -138,6 +138,15 @@ class Instances:
                 return target
         raise self._unknown(name, f"there is no {resource.kind} of that name", f"anneal status {template.name}")
 
+    def recorded(self, name: str) -> InstanceTarget | None:
+        """Return an instance by its record alone, whether its object lives or not. Raises AnnealError: it can't be read."""
+        template = self.ways.settings.target(template_of(name))
+        state = self.ways.brief_store(replace_name(template, name)).read().state if template else None
+        known = state.instance if state else None
+        return (
+            instance_target(template, Instance(known.identity, known.uid, {}, definition=known.definition)) if template and known else None
+        )
+
     @staticmethod
     def _unknown(name: str, seen: str, fix: str) -> NoInstance:
         return NoInstance.of(f"target {name}", f"is no instance: {seen}", fix=fix)
