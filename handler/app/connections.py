@@ -33,6 +33,7 @@ from handler.model.run_event import Announce, unheard
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
 from handler.state.heartbeat import Heartbeat, Pulse
+from handler.state.known_summaries import forget_summary
 from handler.state.lease import LeaseLock
 from handler.state.store import StateStore
 
@@ -300,6 +301,7 @@ class Connections:
         with self._lock:
             for kind in ("dependencies", "looks", "digest", "health", "decryptor", "verified"):
                 self._made.pop((kind, name), None)
+        forget_summary(self.settings.state_namespace, name)
 
     def forget_account(self, cluster: Cluster, account: str) -> None:
         """Let go of the ways of an account that no target has any more; what they have asked still counts."""

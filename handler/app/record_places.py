@@ -16,8 +16,9 @@ from handler.config.settings import Settings, Target
 from handler.engine.run.former_record import FormerRecord
 from handler.model.errors import AccessDenied
 from handler.plan.handover import FoundRecord
-from handler.state.configmap import ID, INSTALLATION, RENAMED_FROM, SUMMARY, TARGET, foreign, read_summary
+from handler.state.configmap import ID, INSTALLATION, RENAMED_FROM, TARGET, foreign
 from handler.state.former import RecordName
+from handler.state.known_summaries import summary_in
 from handler.state.record import FORMAT, State
 from handler.state.summary import home_of
 
@@ -103,5 +104,5 @@ def _parent(metadata: Mapping[str, Any]) -> _Parent | None:
     name = str(labels.get(TARGET) or "")
     if foreign(dict(metadata), namespace, name, TOOLING):
         return None
-    summary = read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))
+    summary = summary_in(metadata)
     return _Parent(name, namespace, str(labels.get(INSTALLATION) or ""), summary.home if summary else "")

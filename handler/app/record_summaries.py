@@ -13,8 +13,9 @@ from handler import __version__
 from handler.config.settings import Settings
 from handler.model.names import state_name
 from handler.state.cluster_port import Body, Kind, StateObjects
-from handler.state.configmap import INSTALLATION, SUMMARY, foreign, read_summary
+from handler.state.configmap import INSTALLATION, foreign
 from handler.state.heartbeat import Beat, known
+from handler.state.known_summaries import summary_in
 from handler.state.record import TargetHealth
 from handler.state.summary import Summary
 
@@ -41,7 +42,7 @@ def summary_of(metadata: Metadata, settings: Settings, target: str) -> Summary |
     """Return the summary of a target's state; None where it isn't that target's record, or can't be read."""
     if foreign(dict(metadata), settings.state_namespace, target, TOOLING):
         return None
-    return read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))
+    return summary_in(metadata)
 
 
 def health_now(health: TargetHealth, attempt: object, beat: Beat | None, now: float, settings: Settings) -> TargetHealth:

@@ -22,7 +22,8 @@ from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, Problem
 from handler.model.names import STATE_NAMESPACE, state_name
-from handler.state.configmap import INSTALLATION, SUMMARY, TARGET, foreign, read_summary
+from handler.state.configmap import INSTALLATION, TARGET, foreign
+from handler.state.known_summaries import summary_in
 from handler.state.summary import home_of
 
 _NAMESPACES = (NAMESPACE, STATE_NAMESPACE)  # where these commands keep records if nothing else is said
@@ -97,7 +98,7 @@ def _is_directory(objects: OwnObjects, metadata: dict[str, Any], place: RecordPl
     """Whether a record is of a directory, by its summary alone where that is enough."""
     # One that names no repository, because its first run failed, may be anything's but for these commands' own names and place.
     own = (place.name, place.namespace) in ((NAME, NAMESPACE), (CLOSURE, NAMESPACE))
-    summary = read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))
+    summary = summary_in(metadata)
     if summary and uid:
         homes = [directory_url(place.name), *([""] if own else [])]
         return summary.home in [home_of(repository, place.installation, uid) for repository in homes]

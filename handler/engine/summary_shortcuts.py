@@ -9,7 +9,8 @@ from collections.abc import Collection
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER
-from handler.state.configmap import SUMMARY, TARGET, foreign, read_summary
+from handler.state.configmap import TARGET, foreign
+from handler.state.known_summaries import summary_in
 from handler.state.record_format import seconds_of
 from handler.state.run_history import ROLLING
 from handler.state.summary import Summary
@@ -25,7 +26,7 @@ def own_summary(metadata: dict[str, Any], namespace: str, target: str, tooling: 
     labels = metadata.get("labels") or {}
     if foreign(metadata, namespace, target, tooling) or labels.get(TARGET) != target or _is_edited(metadata):
         return None
-    return read_summary(str((metadata.get("annotations") or {}).get(SUMMARY) or ""))
+    return summary_in(metadata)
 
 
 def _is_edited(metadata: dict[str, Any]) -> bool:

@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from functools import lru_cache
 from typing import Any
 
 from handler.model.errors import Problem, StateInvalid
@@ -270,7 +269,6 @@ def _written(summary: Summary) -> str:
     return json.dumps(write_record(summary), separators=(",", ":"))
 
 
-@lru_cache(2048)  # most are as they were at the last look
 def read_summary(text: str) -> Summary | None:
     """Read a summary annotation; None when it is missing, malformed or too long (the reader then looks at the state itself)."""
     if not text or len(text) > LONGEST:

@@ -33,8 +33,9 @@ from handler.model.health import HealthState
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, state_name
 from handler.model.run_event import Announce, HealthChanged, HealthFound, unheard
 from handler.plan.inventory import Membership, TargetMarks
-from handler.state.configmap import INSTALLATION, SUMMARY, read_summary
+from handler.state.configmap import INSTALLATION
 from handler.state.heartbeat import INTERVALS
+from handler.state.known_summaries import summary_in
 from handler.state.record import TargetHealth
 from handler.state.record_format import stamp
 from handler.worker.health_watch.arrivals import UNREAD, Arrivals
@@ -270,7 +271,7 @@ class ClusterWatch:
                 self.found[known.target.name] = HealthState.UNKNOWN
             return
         meta = metadata["metadata"]
-        summary = read_summary(str((meta.get("annotations") or {}).get(SUMMARY) or ""))
+        summary = summary_in(meta)
         busy = summary is not None and bool(summary.attempt or summary.former or summary.renamed_to)
         known.seen, known.busy = str(meta.get("resourceVersion") or ""), busy
 
