@@ -5,6 +5,7 @@ Law: an instance is what its object says now. One that isn't known yet is looked
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -53,7 +54,8 @@ class Instances:
     left: list[Left] = field(default_factory=list)
     open: set[str] = field(default_factory=set)
     _known: dict[str, InstanceTarget] = field(default_factory=dict)
-    _versions: dict[str, int] = field(default_factory=dict)
+    _noted: dict[str, int] = field(default_factory=dict)
+    _count: int = 0
     _definitions: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -73,26 +75,32 @@ class Instances:
         with self._lock:
             return [each for _, each in sorted(self._known.items()) if each.template == template]
 
-    def put(self, template: Target, live: Mapping[str, Any]) -> InstanceTarget | None:
-        """Note an object of a template's main resource as it is now; return its instance, None: trigger or whitelist leave it out."""
+    def put(self, template: Target, live: Mapping[str, Any], since: float = math.inf) -> InstanceTarget | None:
+        """Note an object of a template's main resource as it is now; return its instance, None: trigger or whitelist leave it out.
+
+        `since`: what was noted of it after so many others is newer, and stays.
+        """
         target = self._target(template, live)
         if target is None:
             return None
-        version = _version(live)
         with self._lock:
             before = self._known.get(target.name)
-            if before is not None and version < self._versions.get(target.name, 0):
-                return before  # a LIST that began before a WATCH's event
-            self._known[target.name], self._versions[target.name] = target, version
+            if before is not None and self._noted[target.name] > since:
+                return before
+            self._note(target)
             self.leaving.pop(target.name, None)
         for hear in self.heard if before is None else ():
             hear(target)
         return target
 
+    def _note(self, target: InstanceTarget) -> None:
+        self._count += 1
+        self._known[target.name], self._noted[target.name] = target, self._count
+
     def look(self, template: Target) -> dict[str, InstanceTarget]:
         """Return all instances of a template, from their objects; what isn't among them is known no more. Raises AnnealError."""
-        before = {each.name for each in self.of_template(template.name)}  # what comes meanwhile isn't missing
-        seen = [(self.put(template, live), live) for live in self.source.objects(template, trigger_of(template).main, "")]
+        before, since = {each.name for each in self.of_template(template.name)}, self._count  # what events say meanwhile is newer
+        seen = [(self.put(template, live, since), live) for live in self.source.objects(template, trigger_of(template).main, "")]
         now = {each.name: each for each, _ in seen if each}
         gone = {name for name in self.open if template_of(name) == template.name}
         self.open = (self.open - gone) | {each.name for each, live in seen if each and is_open(live)}
@@ -105,13 +113,13 @@ class Instances:
         with self._lock:
             known = self._known.get(name)
             if known is not None:
-                self._known[name] = replace(known, instance=replace(known.instance, terminating=True))
+                self._note(replace(known, instance=replace(known.instance, terminating=True)))
 
     def drop(self, name: str) -> None:
         """Forget an instance."""
         with self._lock:
             self._known.pop(name, None)
-            self._versions.pop(name, None)
+            self._noted.pop(name, None)
         for leave in self.left:
             leave(name)
 
@@ -207,12 +215,6 @@ class Instances:
             fix = f"it watches {known}; for another add - {block} under trigger.resource.resources"
             raise OperatorError.of(f"target {template_of(target.name)}", seen, fix=fix)
         return self.source.objects(target, watched, scope_of(target, watched))
-
-
-def _version(live: Mapping[str, Any]) -> int:
-    """Return an object's resourceVersion as the number that it is (KEP-5504); one that is none counts as newer than all."""
-    text = str(live["metadata"].get("resourceVersion") or "")
-    return int(text) if text.isascii() and text.isdigit() else 1 << 128
 
 
 def scope_of(target: Target, watched: WatchedResource) -> str:

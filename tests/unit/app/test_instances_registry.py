@@ -100,7 +100,7 @@ def test_an_object_that_is_made_anew_during_the_end_of_the_one_before_stays_know
     registry, went = Instances(Served(), Everything()), list[str]()  # type: ignore[arg-type]  # as much of it as is used
     registry.left.append(went.append)
     registry.leaving["shop.ns.a"] = RecordedInstance(Identity("example.com", "Widget", "ns", "a"), "u-before")
-    registry._known["shop.ns.a"] = instance_target(TEMPLATE, Instance.of(widget("a", "ns")))
+    registry._note(instance_target(TEMPLATE, Instance.of(widget("a", "ns"))))
     registry.ended("shop.ns.a")
     assert (went, registry.leaving, registry.known("shop.ns.a") is not None) == ([], {}, True)
 
@@ -148,24 +148,23 @@ class Snapshot:
         return self._objects
 
 
-def at_version(name: str, version: int, size: int) -> dict[str, Any]:
-    made = widget(name, "ns")
-    return {**made, "metadata": {**made["metadata"], "resourceVersion": str(version)}, "spec": {"size": size}}
+def sized(name: str, size: int) -> dict[str, Any]:
+    return {**widget(name, "ns"), "spec": {"size": size}}
 
 
 def test_a_list_that_began_before_an_event_neither_hides_nor_ages_what_the_event_has_shown() -> None:
     registry = Instances(Served(), Everything())  # type: ignore[arg-type]  # as much of it as is used
 
     def event() -> None:
-        registry.put(TEMPLATE, at_version("changed", 20, 2))
-        registry.put(TEMPLATE, at_version("new", 21, 1))
+        registry.put(TEMPLATE, sized("changed", 2))
+        registry.put(TEMPLATE, sized("new", 1))
+        registry.going("shop.ns.going")
 
-    registry.put(TEMPLATE, at_version("gone", 1, 1))
-    registry.source = Snapshot([at_version("changed", 10, 1)], event)
+    for name in ("gone", "going"):
+        registry.put(TEMPLATE, sized(name, 1))
+    registry.source = Snapshot([sized("changed", 1), sized("going", 1)], event)
     found = registry.look(TEMPLATE)
-    assert [each.instance.body["spec"]["size"] for each in found.values()] == [2]
-    assert [each.name for each in registry.of_template("shop")] == ["shop.ns.changed", "shop.ns.new"]
-    registry.put(TEMPLATE, at_version("changed", 30, 3))
-    known = registry.known("shop.ns.changed")
-    assert known
-    assert known.instance.body["spec"]["size"] == 3
+    assert [(each.instance.body["spec"]["size"], each.instance.terminating) for each in found.values()] == [(2, False), (1, True)]
+    assert [each.name for each in registry.of_template("shop")] == ["shop.ns.changed", "shop.ns.going", "shop.ns.new"]
+    registry.source = Snapshot([sized("changed", 1)], lambda: None)  # of a server that was restored from a backup
+    assert [each.instance.body["spec"]["size"] for each in registry.look(TEMPLATE).values()] == [1]
