@@ -25,7 +25,7 @@ from handler.config.value_formats import RANGES, seconds
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Job
 from handler.model.result import Result
-from handler.model.run_trigger import CAUSES, OwnTrigger, Watch
+from handler.model.run_trigger import CAUSES, AskingWatch, OwnTrigger
 from handler.queues.bulkheads import Bulkheads
 from handler.worker.supervisor import run_alone
 from handler.worker.trigger_thread import NamedTrigger
@@ -87,7 +87,7 @@ def by_watch(session: Session, chosen: Sequence[Target], trigger: NamedTrigger) 
     return _staying(session, replace(session.settings, targets=tuple(chosen)), lambda: watch_engine(session, trigger))
 
 
-def named(name: str, watch: Watch) -> NamedTrigger:
+def named(name: str, watch: AskingWatch) -> NamedTrigger:
     """Return a trigger by its name. Raises ConfigInvalid: no record could say that it asked for a run."""
     if name in CAUSES or not _NAME.fullmatch(name):
         seen = "is what runs of another cause are called" if name in CAUSES else "can't be what its runs are called"

@@ -17,7 +17,7 @@ CAUSES = frozenset({"push", "replay", "tick", "drift", RESOURCE, *ASKED})
 """What reports call the runs that Anneal's own parts ask for."""
 
 
-class Watch(Protocol):
+class AskingWatch(Protocol):
     """Asks for runs until it is stopped."""
 
     def __call__(self, targets: tuple[str, ...], ask: Callable[[str], None], stop: threading.Event, /) -> None:
@@ -41,7 +41,7 @@ class RunTrigger:
     """A row. `about`: one line of the command's help."""
 
     about: str
-    watch: Watch | OwnTrigger
+    watch: AskingWatch | OwnTrigger
 
 
 RUN_TRIGGERS: Mapping[str, RunTrigger] = {

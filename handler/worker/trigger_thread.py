@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from handler.model.backoff import Backoff
 from handler.model.event import Job
-from handler.model.run_trigger import Watch
+from handler.model.run_trigger import AskingWatch
 
 _LOG = logging.getLogger("anneal.trigger")
 _PAUSES = Backoff(1.0, 60.0)  # until one that ended is begun again; from the start once it has asked for a run
@@ -24,7 +24,7 @@ class NamedTrigger:
     """A trigger by its name, which reports call its runs by."""
 
     name: str
-    watch: Watch
+    watch: AskingWatch
 
 
 class TriggerThread:

@@ -1,4 +1,4 @@
-"""The rows that ask for runs, and what tells them from webhooks' in one table."""
+"""The rows that ask for runs, and how they stand beside webhooks in one table."""
 
 from __future__ import annotations
 

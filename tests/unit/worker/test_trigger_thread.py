@@ -12,7 +12,7 @@ import pytest
 
 from handler.model.backoff import Backoff
 from handler.model.event import Job
-from handler.model.run_trigger import Watch
+from handler.model.run_trigger import AskingWatch
 from handler.worker.trigger_thread import NamedTrigger, TriggerThread
 from tests.unit.waiting import PATIENCE, until
 
@@ -22,7 +22,7 @@ Ask = Callable[[str], None]
 
 
 @contextmanager
-def begun(watch: Watch, take: Callable[[Job], None] = lambda _: None, pauses: Backoff = AT_ONCE) -> Iterator[None]:
+def begun(watch: AskingWatch, take: Callable[[Job], None] = lambda _: None, pauses: Backoff = AT_ONCE) -> Iterator[None]:
     """A thread that has the trigger ask; it is gone after the block."""
     before = set(threading.enumerate())
     thread = TriggerThread(NamedTrigger("spool", watch), TARGETS, take, pauses)
