@@ -2,6 +2,7 @@
 
 renderers   what turns a commit into objects             `renderer.type` of a target
 triggers    whose webhooks are understood                `/webhooks/<name>`, `webhooks.<name>`
+            and what asks for runs by itself             `anneal run --trigger <name>`
 actions     what a step does with its object             `action` of a Rollout's step
 """
 
@@ -22,7 +23,7 @@ from handler.render import RENDERERS, Renderer
 if TYPE_CHECKING:
     from handler.engine.rollout_runner.actions import ActionType
     from handler.rollout.interfaces import CheckType
-    from handler.triggers import Trigger
+    from handler.triggers import Trigger, Webhook
 
 R = TypeVar("R")
 
@@ -79,9 +80,16 @@ class Tables:
     actions: Mapping[str, ActionType] = field(default_factory=lambda: ACTIONS)
     checks: Mapping[str, CheckType] = field(default_factory=lambda: CHECKS)
 
+    @property
+    def webhooks(self) -> Mapping[str, Webhook]:
+        """The triggers that have a path."""
+        from handler.triggers import webhook_rows
+
+        return webhook_rows(self.triggers)
+
     def read(self, path: Path) -> Settings:
         """Read a configuration that may name what these tables have. Raises ConfigInvalid with every mistake."""
-        return load(path, renderers=self.renderers, providers=self.triggers)
+        return load(path, renderers=self.renderers, providers=self.webhooks)
 
     def admitted(self, settings: Settings) -> Settings:
         """Return settings that a program has made itself, fit for these tables. Raises ConfigInvalid for a renderer that they lack."""
@@ -93,7 +101,7 @@ class Tables:
         ]
         if wrong:
             raise ConfigInvalid(*wrong)
-        wanted = webhooks_of(self.triggers)
+        wanted = webhooks_of(self.webhooks)
         if isinstance(settings.webhooks, wanted):
             return settings
         given = {each.name: getattr(settings.webhooks, each.name) for each in fields(settings.webhooks)}

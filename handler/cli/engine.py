@@ -22,6 +22,7 @@ from handler.inspect.inspector import Inspector
 from handler.queues.sqs import SqsQueue, queue_url
 from handler.render import Sandbox
 from handler.worker.sqs_consumer import WAIT
+from handler.worker.trigger_thread import NamedTrigger
 from handler.worker.worker import Engine, Parts
 
 
@@ -40,11 +41,22 @@ def clock_engine(session: Session, metrics: str = "prometheus") -> Engine:
     How long health is believed is as it is configured: that drift runs aren't due here makes nothing younger.
     """
     ours = session.settings
-    made = _engine(session, lambda _: "", lambda given: replace(given, targets=ours.targets, drift_interval=ours.drift_interval))
+    made = _lone_engine(session, lambda given: replace(given, targets=ours.targets, drift_interval=ours.drift_interval))
+    return Engine(made.prepare, lambda settings: replace(made.build(settings), clock="drift", metrics=metrics))
+
+
+def watch_engine(session: Session, trigger: NamedTrigger) -> Engine:
+    """Return the same for a trigger of the program's own, beside the clock of a server."""
+    made = _lone_engine(session, lambda given: replace(given, targets=session.settings.targets))
+    return Engine(made.prepare, lambda settings: replace(made.build(settings), trigger=trigger))
+
+
+def _lone_engine(session: Session, known: Callable[[Settings], Settings]) -> Engine:
+    made = _engine(session, lambda _: "", known)
 
     def build(settings: Settings) -> Parts:
         awaited = session.settings.awaited(settings.targets)  # their git hosts are asked, too
-        return replace(made.build(replace(settings, targets=(*settings.targets, *awaited))), look=None, clock="drift", metrics=metrics)
+        return replace(made.build(replace(settings, targets=(*settings.targets, *awaited))), look=None)
 
     return Engine(made.prepare, build)
 

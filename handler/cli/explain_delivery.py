@@ -19,7 +19,7 @@ from handler.config.settings import Settings
 from handler.model.errors import BadPayload, BadSignature, TooLarge
 from handler.model.event import Event
 from handler.model.target_matching import repository_key
-from handler.triggers import Trigger, payload
+from handler.triggers import Webhook, payload
 from handler.web.delivery_decision import DeliveryDecision, bounded, judge, watch
 from handler.web.request_body import require_json
 
@@ -33,7 +33,7 @@ class CapturedDelivery:
     """A delivery as it was captured. `headers`: None when they weren't; `guessed`: no flag named the provider."""
 
     provider: str
-    trigger: Trigger
+    trigger: Webhook
     body: bytes
     headers: Mapping[str, str] | None
     guessed: bool
@@ -42,8 +42,8 @@ class CapturedDelivery:
 def explain_delivery(session: Session, file: str, provider: str | None, headers: str | None) -> int:
     """Say what the door would answer to the webhook payload in FILE (- for standard input): which targets, and why."""
     settings = session.settings
-    if provider is not None and provider not in session.triggers:
-        raise click.UsageError(f"--provider {provider}: known are {', '.join(session.triggers)}")
+    if provider is not None and provider not in session.webhooks:
+        raise click.UsageError(f"--provider {provider}: known are {', '.join(session.webhooks)}")
     captured = _captured(session, file, provider, headers)
     verdict = _unverified(captured, settings) if captured.headers is None else _verified(session, captured, captured.headers)
     _print(session, captured, verdict)
@@ -56,8 +56,8 @@ def _captured(session: Session, file: str, provider: str | None, headers: str | 
     sent = _headers(_bytes(headers, cap).decode("latin-1")) if headers else None  # as WSGI reads them
     if len(body) > cap:
         raise TooLarge.of("body", f"is larger than {cap} bytes", fix="webhooks.maxBody sets the limit")
-    name = provider or _provider(body, session.triggers)
-    return CapturedDelivery(name, session.triggers[name], body, sent, guessed=not provider)
+    name = provider or _provider(body, session.webhooks)
+    return CapturedDelivery(name, session.webhooks[name], body, sent, guessed=not provider)
 
 
 def _bytes(path: str, most: int) -> bytes:
@@ -81,7 +81,7 @@ def _headers(text: str) -> dict[str, str]:
     return found
 
 
-def _provider(body: bytes, triggers: Mapping[str, Trigger]) -> str:
+def _provider(body: bytes, triggers: Mapping[str, Webhook]) -> str:
     document = payload.read(body)
     found = [name for name, trigger in triggers.items() if trigger.shape(document) is not None]
     if len(found) != 1:

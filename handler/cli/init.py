@@ -68,11 +68,11 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     _refuse(path, force)
     given = {name.replace("_", "-"): value for name, value in flags.items()} | {"namespace": " ".join(namespaces) or None}
     checkout = checkout_around(Path())
-    answers = answered(questions((*session.triggers, init_hosts.NONE), checkout), given, session.output)
+    answers = answered(questions((*session.webhooks, init_hosts.NONE), checkout), given, session.output)
     checkout = checkout_of(checkout, answers)
     beside = checkout is not None and path.parent.resolve() == (checkout.root / answers["path"]).resolve()
     text = _written(answers, path.name if beside else "")
-    parse(text, path.name, providers=session.triggers)
+    parse(text, path.name, providers=session.webhooks)
     known = _ALWAYS | (manifests(checkout.root / answers["path"]).declared if checkout else set())
     lacking = [each for each in split(answers["namespace"]) if each not in known]
     _write(path, text, force)

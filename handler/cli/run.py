@@ -1,12 +1,13 @@
 """`anneal run`: brings targets to what git declares without any webhook, once, or again and again.
 
-Law: no second way to run anything. `oneoff` is `anneal apply` for several targets; `interval` is the worker process with its clock alone,
-so runs of one target never overlap, and no failure ends it.
+Law: no second way to run anything. `oneoff` is `anneal apply` for several targets; every other trigger is the worker process without a
+web process, so runs of one target never overlap, and no failure ends it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
@@ -15,19 +16,23 @@ import click
 from handler.app import log
 from handler.app.run_guard import announced, guarded
 from handler.cli import reports
-from handler.cli.engine import clock_engine, objects_engine
+from handler.cli.engine import clock_engine, objects_engine, watch_engine
 from handler.cli.ordered_runs import in_order
 from handler.cli.run_job import printing, retry, stoppable
 from handler.cli.session import Session, local_user
-from handler.config.settings import Target
+from handler.config.settings import Settings, Target
 from handler.config.value_formats import RANGES, seconds
+from handler.model.errors import ConfigInvalid
 from handler.model.event import Job
 from handler.model.result import Result
+from handler.model.run_trigger import CAUSES, AskingWatch, OwnTrigger
 from handler.queues.bulkheads import Bulkheads
 from handler.worker.supervisor import run_alone
+from handler.worker.trigger_thread import NamedTrigger
 from handler.worker.worker import Engine
 
 _WORST = (reports.FAILED, reports.HELD, reports.BUSY)  # exit codes, the worst first
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")  # a word of the record
 
 
 def run(session: Session, *, targets: Sequence[str], trigger: str, interval: str) -> int:
@@ -35,9 +40,15 @@ def run(session: Session, *, targets: Sequence[str], trigger: str, interval: str
     every, chosen = duration(interval, "--interval"), session.these_or_all(targets)
     if not chosen:
         raise click.UsageError("no target is configured")
-    if trigger == "resource":
-        return by_objects(session, chosen if targets else [each for each in chosen if each.is_template])
-    return once(session, chosen) if trigger == "oneoff" else by_the_clock(session, chosen, every)
+    match session.run_triggers[trigger].watch:
+        case OwnTrigger.ONCE:
+            return once(session, chosen)
+        case OwnTrigger.CLOCK:
+            return by_the_clock(session, chosen, every)
+        case OwnTrigger.OBJECTS:
+            return by_objects(session, chosen if targets else [each for each in chosen if each.is_template])
+        case watch:
+            return by_watch(session, chosen, named(trigger, watch))
 
 
 def once(session: Session, chosen: Sequence[Target], *, prune: bool = True) -> int:
@@ -65,8 +76,23 @@ def by_the_clock(
     `engine`: what the worker is made of, if not a `clock_engine`; `listening`: the flag or setting that says where metrics are asked for.
     """
     settings = replace(session.settings, targets=tuple(chosen), interval=every, drift_interval=RANGES["duration"].most)
-    log.configure(session.secrets.mask, level=session.log_level)
-    return run_alone(settings, lambda: engine or clock_engine(session), listening)
+    return _staying(session, settings, lambda: engine or clock_engine(session), listening)
+
+
+def by_watch(session: Session, chosen: Sequence[Target], trigger: NamedTrigger) -> int:
+    """Run these targets as a trigger of the program's own asks for it, and by the clock of a server, until SIGTERM or SIGINT.
+
+    Returns the exit status.
+    """
+    return _staying(session, replace(session.settings, targets=tuple(chosen)), lambda: watch_engine(session, trigger))
+
+
+def named(name: str, watch: AskingWatch) -> NamedTrigger:
+    """Return a trigger by its name. Raises ConfigInvalid: no record could say that it asked for a run."""
+    if name in CAUSES or not _NAME.fullmatch(name):
+        seen = "is what runs of another cause are called" if name in CAUSES else "can't be what its runs are called"
+        raise ConfigInvalid.of(f"trigger {name!r}", seen, fix="name its row by small letters, digits and hyphens, e.g. spool")
+    return NamedTrigger(name, watch)
 
 
 def by_objects(session: Session, chosen: Sequence[Target], engine: Engine | None = None, listening: str = "metrics.bind") -> int:
@@ -79,8 +105,12 @@ def by_objects(session: Session, chosen: Sequence[Target], engine: Engine | None
         which = f"target {plain[0]} has" if plain else "the targets have"
         raise click.UsageError(f"--trigger=resource: {which} no trigger of that kind; it is written under trigger: {{resource: ...}}")
     settings = replace(session.settings, targets=tuple(chosen))
+    return _staying(session, settings, lambda: engine or objects_engine(session), listening)
+
+
+def _staying(session: Session, settings: Settings, engine: Callable[[], Engine], listening: str = "metrics.bind") -> int:
     log.configure(session.secrets.mask, level=session.log_level)
-    return run_alone(settings, lambda: engine or objects_engine(session), listening)
+    return run_alone(settings, engine, listening)
 
 
 def duration(text: str, flag: str) -> float:

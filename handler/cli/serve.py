@@ -39,7 +39,7 @@ def _serve_door(session: Session, environ: Mapping[str, str]) -> int:
     from handler.web import __main__ as door
     from handler.web.app import Routes
 
-    return door.main(environ, session.read, lambda: Routes(triggers=session.triggers))
+    return door.main(environ, session.read, lambda: Routes(triggers=session.webhooks))
 
 
 def work(session: Session) -> int:

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from handler.config.settings import Settings, Target
     from handler.engine.planner.desired import CommitSource
     from handler.model.plan import Change, Plan
+    from handler.model.run_trigger import RunTrigger
     from handler.render import Sandbox
-    from handler.triggers import Trigger
+    from handler.triggers import Webhook
 
 
 class Session:
@@ -125,11 +126,18 @@ class Session:
         return self.added.read(path) if self.added else load(path)
 
     @property
-    def triggers(self) -> Mapping[str, Trigger]:
+    def webhooks(self) -> Mapping[str, Webhook]:
         """Whose deliveries are understood."""
-        from handler.triggers import TRIGGERS
+        from handler.triggers import WEBHOOKS
 
-        return self.added.triggers if self.added else TRIGGERS
+        return self.added.webhooks if self.added else WEBHOOKS
+
+    @property
+    def run_triggers(self) -> Mapping[str, RunTrigger]:
+        """What asks for runs by itself."""
+        from handler.model.run_trigger import RUN_TRIGGERS, run_triggers
+
+        return run_triggers(self.added.triggers) if self.added else RUN_TRIGGERS
 
     def use(self, settings: Settings, source: CommitSource) -> Target:
         """Work with these settings of one target, whatever a configuration file says, and with commits that come from `source`."""

@@ -35,6 +35,13 @@ def main_is_listed(main_resource: str, resources: tuple[WatchedResource, ...]) -
         yield Fault("main_resource", f"names none of the resources, which are {', '.join(names)}", "write the name of one of them")
 
 
+def main_is_no_secret(main_resource: str, resources: tuple[WatchedResource, ...]) -> Iterator[Fault]:
+    """What a Secret holds would be configuration: plans would show it, and records have its digest."""
+    if any((each.name, each.api_version, each.kind) == (main_resource, "v1", "Secret") for each in resources):
+        seen = f"{show(main_resource)} lists Secrets: what is in one would be shown by plans, and its digest recorded"
+        yield Fault("main_resource", seen, "name a custom resource, and write `{name: secrets, apiVersion: v1, kind: Secret}` beside it")
+
+
 def values_fit(operator: str, values: tuple[str, ...]) -> Iterator[Fault]:
     """What compares has values, what asks for presence has none."""
     if operator in ("In", "NotIn") and not values:
@@ -105,6 +112,7 @@ def no_template_is_awaited(targets: tuple[Target, ...]) -> Iterator[Fault]:
 
 OF_TRIGGERS = (
     SettingRule(ResourceTrigger, ("main_resource", "resources"), main_is_listed),
+    SettingRule(ResourceTrigger, ("main_resource", "resources"), main_is_no_secret),
     SettingRule(SelectorRequirement, ("operator", "values"), values_fit),
     SettingRule(LabelSelector, ("match_labels",), labels_are_texts),
     SettingRule(KeyTransformation, ("regex",), matches_soon),

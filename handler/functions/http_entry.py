@@ -38,7 +38,7 @@ TOKENS = Routes(frozenset({"replay", "reads", "page"}))
 def webhooks(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
     """Make the door of git hosts; it knows webhook secrets alone. Raises ConfigInvalid, SecretUnavailable, QueueInvalid."""
     base = bootstrap(environ, {"webhooks"}, added)
-    routes = replace(WEBHOOKS, triggers=base.tables.triggers) if base.tables else WEBHOOKS
+    routes = replace(WEBHOOKS, triggers=base.tables.webhooks) if base.tables else WEBHOOKS
     events = RunEvents()
     lines: EmfLines = events.add("emf")
     events.add("log")

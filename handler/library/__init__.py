@@ -82,7 +82,7 @@ class Anneal(Handler):
         """
         from handler.web.app import Routes, create_app
 
-        routes = Routes(frozenset({"webhooks", "replay", "ready"}), self.tables.triggers)
+        routes = Routes(frozenset({"webhooks", "replay", "ready"}), self.tables.webhooks)
         return create_app(self.settings, self._accepting, queue, ready, routes=routes)
 
     def __enter__(self) -> Self:
@@ -112,7 +112,7 @@ def build(
         settings: a configuration's file, or settings that the program has made. What it names must be in the tables.
         renderers: what turns a commit into objects, by the name that `renderer.type` says.
         actions: what a step of a Rollout does, by the name that its `action` says.
-        triggers: whose webhooks are understood, by the last part of their path.
+        triggers: whose webhooks are understood, by the last part of their path; what asks for runs isn't begun here.
         checks: what is judged of a step's object, by the key of its entry in `success` or `failure`.
         environ: where secrets and KUBECONFIG are looked up.
         options: what a command line may override.

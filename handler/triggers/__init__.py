@@ -1,7 +1,8 @@
-"""Bytes and headers become a verified Event. No I/O, no framework.
+"""What makes targets run: webhooks, whose bytes and headers become a verified Event, and what asks by itself. No I/O, no framework.
 
 Law: the raw body is verified before anything in it is read, and whatever is sent ends as an Event, BadSignature or BadPayload.
 A new provider is one file with `proves`, `read` and `shape`, and one row here. The row is chosen by the URL's path, never by a header.
+What asks for runs (`anneal run --trigger NAME`) is a row, too, and has no path.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any
 from handler.config.secrets import Accepted
 from handler.model.errors import BadSignature
 from handler.model.event import Event
+from handler.model.run_trigger import RUN_TRIGGERS
+from handler.model.run_trigger import RunTrigger as RunTrigger
 from handler.triggers import azuredevops, bitbucket, generic, gitea, github, gitlab
 from handler.triggers.signature import WebhookSecret
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger:
+class Webhook:
     """A provider. `proves(headers, body, secret)`: that secret signed it. `read(headers, body)`: the Event; raises BadPayload.
 
     `shape(document)`: the headers that name the event of such a payload, None when its pushes and pings look otherwise.
@@ -41,11 +44,21 @@ def unproven() -> BadSignature:
     return BadSignature.of("webhook", "missing or wrong signature")
 
 
+Trigger = Webhook | RunTrigger
 TRIGGERS: Mapping[str, Trigger] = {
-    "github": Trigger(github.proves, github.read, github.shape),
-    "gitlab": Trigger(gitlab.proves, gitlab.read, gitlab.shape),
-    "gitea": Trigger(gitea.proves, gitea.read, gitea.shape),
-    "bitbucket": Trigger(bitbucket.proves, bitbucket.read, bitbucket.shape),
-    "azuredevops": Trigger(azuredevops.proves, azuredevops.read, azuredevops.shape),
-    "generic": Trigger(generic.proves, generic.read, generic.shape),
+    "github": Webhook(github.proves, github.read, github.shape),
+    "gitlab": Webhook(gitlab.proves, gitlab.read, gitlab.shape),
+    "gitea": Webhook(gitea.proves, gitea.read, gitea.shape),
+    "bitbucket": Webhook(bitbucket.proves, bitbucket.read, bitbucket.shape),
+    "azuredevops": Webhook(azuredevops.proves, azuredevops.read, azuredevops.shape),
+    "generic": Webhook(generic.proves, generic.read, generic.shape),
+    **RUN_TRIGGERS,
 }
+
+
+def webhook_rows(rows: Mapping[str, Trigger]) -> dict[str, Webhook]:
+    """Return those of a table's rows that have a path."""
+    return {name: row for name, row in rows.items() if not isinstance(row, RunTrigger)}
+
+
+WEBHOOKS = webhook_rows(TRIGGERS)

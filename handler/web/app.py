@@ -18,7 +18,7 @@ from handler.config.settings import Settings
 from handler.feedback.prometheus import DoorCounts
 from handler.model.errors import AnnealError, WorkerUnavailable
 from handler.queues import Queue
-from handler.triggers import TRIGGERS, Trigger
+from handler.triggers import WEBHOOKS, Webhook
 from handler.web import request_body, responses
 from handler.web.access_log import OTHER, ROUTE
 from handler.web.delivery_decision import watch
@@ -47,7 +47,7 @@ class Routes:
     """Which routes there are. `triggers`: the providers whose deliveries are understood, each a path. `follows_objects`: see `watch`."""
 
     parts: Collection[Part] = WHOLE
-    triggers: Mapping[str, Trigger] = field(default_factory=lambda: TRIGGERS)
+    triggers: Mapping[str, Webhook] = field(default_factory=lambda: WEBHOOKS)
     follows_objects: bool = True
 
 

@@ -18,7 +18,7 @@ from handler.model.errors import AnnealError, TooLarge, TooManyRequests
 from handler.model.event import Decision, Delivery, Event, Job
 from handler.model.target_matching import TargetIndex, WatchedRevision, decide
 from handler.queues import Queue
-from handler.triggers import Trigger, unproven
+from handler.triggers import Webhook, unproven
 
 MIB = 1024 * 1024
 LARGE, MOST = 32 * MIB, 1024 * MIB
@@ -54,7 +54,7 @@ def watch(targets: Iterable[Target], *, follows_objects: bool = True) -> TargetI
 
 
 def judge(
-    trigger: Trigger, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted], watched: TargetIndex
+    trigger: Webhook, headers: Mapping[str, str], body: bytes, accepted: Sequence[Accepted], watched: TargetIndex
 ) -> DeliveryDecision:
     """Verify a delivery, read it and decide. Raises BadSignature, BadPayload, TooLarge, TooManyRequests."""
     with _in_turn(len(body) * len(accepted)):

@@ -15,7 +15,7 @@ from handler.model.errors import AnnealError
 from handler.model.run_event import Announce, DeliveryDecided
 from handler.model.target_matching import TargetIndex
 from handler.queues import Queue
-from handler.triggers import Trigger
+from handler.triggers import Webhook
 from handler.web import responses
 from handler.web.delivery_decision import enqueue, judge, with_notes
 from handler.web.recent_deliveries import RecentDeliveries, outcome_of
@@ -30,7 +30,7 @@ class WebhookEndpoint:
     queue: Queue
     deliveries: RecentDeliveries
     announce: Announce
-    triggers: Mapping[str, Trigger]
+    triggers: Mapping[str, Webhook]
 
     def receive(self, provider: str, headers: Mapping[str, str], read: Callable[[], bytes]) -> Response:
         """Handle one delivery. `read`: returns its body. Raises SenderError."""

@@ -38,6 +38,7 @@ from handler.worker.heartbeat_renewal import HeartbeatRenewal
 from handler.worker.metric_labels import places
 from handler.worker.sqs_consumer import SqsConsumer
 from handler.worker.ticks import Look, Ticks
+from handler.worker.trigger_thread import NamedTrigger, TriggerThread
 from handler.worker.worker_api import WorkerApi
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Parts:
     `look`: surveys the ticks of many targets; None: each has its run. `clock`: `tick`, or `drift` to compare live with git each time.
     `queue`: one that several workers share. `ways`: to the clusters, for heartbeats and health. `metrics`: the counting row of `FEEDBACK`.
     `inspector`: returns what answers that a record doesn't say. `live`: whether a page shows runs as they go on. `instances`: follows the
-    objects of templates; None: there are none.
+    objects of templates; None: there are none. `trigger`: asks for runs beside the clock.
     """
 
     run: Run
@@ -75,6 +76,7 @@ class Parts:
     inspector: Callable[[], Inspector] | None = None
     live: bool = False
     instances: InstanceWatch | None = None
+    trigger: NamedTrigger | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ class Worker:
             known, self._instances.ask = self._instances.instances, self._due
             known.left.append(self._ticks.forget)
             self._instances.status = events.add("resource", known.ways, known.known, parts.mask)
+        self._trigger = TriggerThread(parts.trigger, tuple(sorted(self._names)), self._due) if parts.trigger else None
         self._heart: HeartbeatRenewal | None = None
         self._health: HealthWatch | None = None
         if parts.ways:
@@ -131,8 +134,8 @@ class Worker:
             events.add("wakes", settings, parts.ways.records, self._wake)
 
     @property
-    def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch | InstanceWatch]:
-        return (each for each in (self._letters, self._heart, self._health, self._instances) if each)
+    def _beside(self) -> Iterator[DeadLetterCount | HeartbeatRenewal | HealthWatch | InstanceWatch | TriggerThread]:
+        return (each for each in (self._letters, self._heart, self._health, self._instances, self._trigger) if each)
 
     def _taking_from(self, queue: SqsQueue) -> SqsConsumer:
         return SqsConsumer(queue, self._names, self._bulkheads.threads, self._put, lambda: self._queue.busy, lambda: self._queue.resting)

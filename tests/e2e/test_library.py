@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import pytest
 import yaml
 
 from infra.githost import Host, Work
-from tests.e2e.serve_process import ROOT, Serving, until
+from tests.e2e.serve_process import PATIENCE, ROOT, Serving, until
 from tests.kubectl import Kubectl
 
 PAGE = ROOT / "docs" / "library.md"
@@ -57,13 +58,20 @@ def acme(host: Host, namespace: str, kubectl: Kubectl, tmp_path: Path, monkeypat
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
+    (tmp_path / "spool").mkdir()
     work = Work.of(host, f"acme-{namespace}")
     url = host.url_of(f"acme-{namespace}")
     config = yaml.safe_load(files["anneal.yaml"])
     config["targets"][0] |= {"repository": {"url": url}, "namespaces": [namespace], "namespace": namespace}
     (tmp_path / "anneal.yaml").write_text(json.dumps({**config, "stateNamespace": namespace}))
-    environ = {"REGION": "north", "BOARD": str(tmp_path / "board"), "ACME_TOKEN": TOKEN, "KUBECONFIG": str(kubectl.kubeconfig)}
-    for name, value in (environ | {"PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}).items():
+    environ = {
+        "REGION": "north",
+        "BOARD": str(tmp_path / "board"),
+        "SPOOL": str(tmp_path / "spool"),
+        "ACME_TOKEN": TOKEN,
+        "KUBECONFIG": str(kubectl.kubeconfig),
+    }
+    for name, value in (environ | {"SPOOL": str(tmp_path / "spool"), "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}).items():
         monkeypatch.setenv(name, value)
     return Acme(files, tmp_path, namespace, url, work)
 
@@ -111,3 +119,25 @@ def test_triggers_renderers_and_feedback_of_an_outside_package_are_used(acme: Ac
     assert "ada refuses it" in done.stdout
     record = kubectl("get", "cm", "anneal-shop", "-n", acme.namespace)
     assert "ada refuses it" in json.dumps(record["data"])
+
+
+def test_a_trigger_of_an_outside_package_asks_for_runs(acme: Acme, kubectl: Kubectl) -> None:
+    acme.push("one")
+    log, asked = acme.directory / "log", acme.directory / "spool" / "shop"
+
+    def triggers(trigger: str) -> list[str]:
+        lines = [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        return [line["commit"] for line in lines if (line.get("outcome"), line.get("trigger")) == ("applied", trigger)]
+
+    command = [sys.executable, "main.py", "run", "--trigger", "spool"]
+    with log.open("wb") as said, subprocess.Popen(command, cwd=acme.directory, stderr=said) as process:
+        try:
+            until(lambda: triggers("tick"), told=log.read_text)
+            second = acme.push("two")
+            asked.touch()
+            until(lambda: triggers("spool") == [second], told=log.read_text)
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0, log.read_text()
+    assert not asked.exists()
+    assert kubectl("get", "cm", "settings", "-n", acme.namespace)["data"]["value"] == "two"

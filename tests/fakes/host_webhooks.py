@@ -18,7 +18,7 @@ from handler.config.git_settings import Repository, Revision
 from handler.config.secrets import Accepted, Secret, Secrets, resolve_all
 from handler.config.settings import Settings, Target, WebhookSettings
 from handler.model.event import Event, RefChange
-from handler.triggers import TRIGGERS
+from handler.triggers import WEBHOOKS
 from tests.fakes.signed_webhooks import INFRA, SHOP, refs
 
 SAMPLES_DIRECTORY = Path(__file__).resolve().parents[1] / "unit/triggers/samples"
@@ -161,7 +161,7 @@ def accepted(*values: str) -> list[Accepted]:
 def read(provider: str, body: bytes, sent: Mapping[str, str] | None = None, event: str = "push") -> Event:
     """Read a delivery as the door does, with the provider's own secret."""
     given = headers(provider, body, event) if sent is None else sent
-    found, targets = TRIGGERS[provider].verified(given, body, accepted(KEYS[provider.upper()]))
+    found, targets = WEBHOOKS[provider].verified(given, body, accepted(KEYS[provider.upper()]))
     assert targets == {"shop"}
     return found
 

@@ -14,7 +14,7 @@ import yaml
 
 from handler import __version__
 from handler.cli.group import COMMANDS
-from handler.triggers import TRIGGERS
+from handler.triggers import WEBHOOKS
 from tests.repository.command_lines import parsed
 from tests.repository.pages import ROOT
 
@@ -58,7 +58,7 @@ def test_a_bug_comes_with_what_helps() -> None:
         assert asked[name]["validations"]["required"]
     assert asked["version"]["attributes"]["placeholder"] == f"anneal {__version__}"
     hosts = " ".join(asked["host"]["attributes"]["options"])
-    assert {name for name in set(TRIGGERS) - {"generic"} if HOSTS[name] not in hosts} == set()
+    assert {name for name in set(WEBHOOKS) - {"generic"} if HOSTS[name] not in hosts} == set()
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)

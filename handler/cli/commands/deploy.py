@@ -9,6 +9,7 @@ from handler.cli.kubernixos_flags import DRY_RUN, VALIDATE, Kubernixos, Word, ti
 from handler.cli.kubernixos_flags import NAME as CLOSURE
 from handler.cli.locutus_flags import DIRECTORY, ENTRYPOINT, LOG_LEVELS, ROLLOUT, Locutus
 from handler.cli.options import PATH, command, files_options, placeholders_option, target_argument, targets_argument, yes_option
+from handler.cli.trigger_names import Triggered, TriggerName
 
 
 @command("render", renders=True)
@@ -84,18 +85,14 @@ def prune() -> None:
     """
 
 
-@command("run")
+@command("run", Triggered)
 @targets_argument
-@click.option(
-    "--trigger", type=click.Choice(["oneoff", "interval", "resource"]), default="oneoff", show_default=True, help="Once, or until SIGTERM."
-)
+@click.option("--trigger", metavar="NAME", type=TriggerName(), default="oneoff", show_default=True, help="What asks for runs: see below.")
 @click.option("--interval", metavar="DURATION", default="1m", show_default=True, help="With --trigger=interval: from run to run, about.")
 def run() -> None:
     """Bring TARGETS, or all that are configured, to what git declares, without a push.
 
-    `oneoff` runs each of them once and exits with the worst of their ends. `interval` stays: it begins at once, then compares live with
-    git each time and mends every difference; a failure is a line of its log and ends nothing. `resource` stays, too, and follows the
-    objects of the targets' triggers: each is an instance, which runs when its object changes.
+    `oneoff` ends with the runs; all other triggers stay until SIGTERM. A failure of a run is a line of their log and ends nothing.
     """
 
 

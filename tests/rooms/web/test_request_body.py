@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from handler.triggers import TRIGGERS
+from handler.triggers import WEBHOOKS
 from handler.web.gunicorn_worker import BODIES, LINGER_BYTES
 from handler.web.request_body import MAX_BODY, STEP
 from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
@@ -18,7 +18,7 @@ from tests.rooms.web.conftest import PATIENCE, Serving, resident
 
 MIB = 1024 * 1024
 GIGABYTE = 1000 * MIB
-ROUTES = (*(f"/webhooks/{provider}" for provider in TRIGGERS), "/replay/shop-prod")
+ROUTES = (*(f"/webhooks/{provider}" for provider in WEBHOOKS), "/replay/shop-prod")
 ELSEWHERE = ("/webhooks/nobody", "/healthz", "/api/targets", "/")
 """Where a POST leads nowhere: 404 or 405, whatever its body is."""
 

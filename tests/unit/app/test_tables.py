@@ -16,10 +16,11 @@ from handler.config.webhook_providers import STOCK, webhooks_of
 from handler.library import RENDERERS, TRIGGERS, Tables, build
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Job
-from handler.triggers import Trigger
+from handler.model.run_trigger import RunTrigger
+from handler.triggers import WEBHOOKS, Webhook
 from tests.fakes.signed_webhooks import SECRETS, Kept, github_headers, github_push
 
-OURS = TRIGGERS["github"]
+OURS = WEBHOOKS["github"]
 TEXT = """\
 apiVersion: anneal.dev/v1alpha1
 kind: Config
@@ -42,8 +43,8 @@ def with_ours(**more: Any) -> Tables:
 
 def test_the_names_of_a_program_that_adds_nothing_are_those_of_the_tables() -> None:
     assert tuple(RENDERERS) == STOCK_RENDERERS
-    assert set(TRIGGERS) == set(STOCK)
-    assert webhooks_of(TRIGGERS) is WebhookSettings
+    assert set(WEBHOOKS) == set(STOCK)
+    assert webhooks_of(WEBHOOKS) is WebhookSettings
 
 
 def test_a_configuration_may_name_what_is_in_the_tables_and_nothing_else(tmp_path: Path) -> None:
@@ -60,6 +61,17 @@ def test_a_provider_that_a_program_leaves_out_has_no_secrets_either(tmp_path: Pa
     with pytest.raises(ConfigInvalid, match=r"webhooks\.github: unknown key"):
         tables.read(written(tmp_path, "github", "file"))
     assert tables.read(written(tmp_path, "acme", "file")).targets
+
+
+def test_what_asks_for_runs_is_no_provider_and_has_no_path(tmp_path: Path) -> None:
+    spool = RunTrigger("asks", lambda _targets, _ask, _stop: None)
+    tables = Tables(triggers={**TRIGGERS, "spool-2": spool})
+    for name in ("interval", "spool-2"):
+        with pytest.raises(ConfigInvalid, match=rf"webhooks\.{name}: unknown key"):
+            tables.read(written(tmp_path, name, "file"))
+    built = build(Settings((SHOP,)), triggers=tables.triggers, environ={})
+    door = cast(Flask, built.door(Kept())).test_client()
+    assert {name: door.post(f"/webhooks/{name}").status_code for name in ("interval", "spool-2")} == {"interval": 404, "spool-2": 404}
 
 
 def test_a_trigger_that_can_be_no_path_is_refused() -> None:
@@ -84,7 +96,7 @@ def test_the_door_hears_those_that_the_table_knows(tmp_path: Path) -> None:
 
     secret = SECRETS["GITHUB"]
     path, queue = written(tmp_path, renderer="file"), Kept()
-    built = build(path, triggers={"acme": OURS, "mute": Trigger(silent, silent, silent)}, environ={"HOOK": secret})
+    built = build(path, triggers={"acme": OURS, "mute": Webhook(silent, silent, silent)}, environ={"HOOK": secret})
     door = cast(Flask, built.door(queue)).test_client()
     body = github_push(url="https://git.example.com/acme/shop.git")
     answers = {name: door.post(f"/webhooks/{name}", data=body, headers=github_headers(body, secret)) for name in ("acme", "mute", "github")}

@@ -19,7 +19,7 @@ from handler.cli.group import anneal
 from handler.cli.init_questions import followed, name_of, url_wrong
 from handler.config.load import load
 from handler.config.settings import Rollback, Wait
-from handler.triggers import TRIGGERS
+from handler.triggers import WEBHOOKS
 from tests.terminal import EOF, INTERRUPT, too_wide, typed
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -52,14 +52,14 @@ TO_PROVIDER = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("provider", [*TRIGGERS, init_hosts.NONE])
+@pytest.mark.parametrize("provider", [*WEBHOOKS, init_hosts.NONE])
 def test_every_provider_can_be_chosen_and_is_explained(tmp_path: Path, provider: str) -> None:
     code, shown = asked(tmp_path, *TO_PROVIDER, ("[none]: ", provider))
     assert (code, "wrote anneal.yaml" in shown) == (0, True), shown
     settings = load(tmp_path / "anneal.yaml")
     (target,) = settings.targets
     assert (target.name, target.path, target.namespaces, target.namespace) == ("shop", "deploy", ("shop", "jobs"), "shop")
-    chosen = [name for name in TRIGGERS if getattr(settings.webhooks, name).secrets]
+    chosen = [name for name in WEBHOOKS if getattr(settings.webhooks, name).secrets]
     assert chosen == [provider] * (provider != init_hosts.NONE)
     first = "anneal check" if provider == init_hosts.NONE else f'export {provider.upper()}_WEBHOOK_SECRET="$(openssl rand -hex 32)"'
     assert f"Next:\n  {first}\n" in shown
@@ -243,7 +243,7 @@ def test_another_repository_than_the_checkouts_gets_nothing_from_it(tmp_path: Pa
 
 
 # --- where no person can be asked
-@pytest.mark.parametrize("provider", [*TRIGGERS, init_hosts.NONE])
+@pytest.mark.parametrize("provider", [*WEBHOOKS, init_hosts.NONE])
 def test_flags_alone_write_what_loads(tmp_path: Path, provider: str) -> None:
     path = tmp_path / "anneal.yaml"
     result = run("init", "-c", str(path), *FLAGS, "--provider", provider)
@@ -352,11 +352,11 @@ def test_a_target_is_called_like_its_repository(url: str, name: str) -> None:
     ],
 )
 def test_a_provider_is_guessed_by_the_host_alone(url: str, provider: str) -> None:
-    assert init_hosts.guess(url, TRIGGERS) == provider
+    assert init_hosts.guess(url, WEBHOOKS) == provider
 
 
 def test_there_is_a_row_for_each_trigger_and_its_page_says_the_same() -> None:
-    assert init_hosts.HOSTS.keys() == TRIGGERS.keys()
+    assert init_hosts.HOSTS.keys() == WEBHOOKS.keys()
     table = (ROOT / "docs" / "webhooks.md").read_text().partition("| provider | path |")[2].partition("\n\n")[0]
     for provider, row in init_hosts.HOSTS.items():
         (told, *_) = [line for line in table.splitlines() if f"`/webhooks/{provider}`" in line]
@@ -380,5 +380,5 @@ def test_what_any_sender_is_told_to_send_is_accepted(tmp_path: Path) -> None:
     body = sent[-1].encode()
     headers = dict(each.split(": ", 1) for each in sent if ": " in each and not each.startswith("{"))
     assert headers["X-Signature-256"] == "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    event = TRIGGERS["generic"].read({**headers, "Content-Type": "application/json"}, body)
+    event = WEBHOOKS["generic"].read({**headers, "Content-Type": "application/json"}, body)
     assert [change.ref for change in event.changes] == ["refs/heads/main"]

@@ -88,6 +88,11 @@ FOLLOWING = {"promoted": {"from": "grafana"}}
             "names none of the resources, which are grafana",
         ),
         (
+            [triggered(MAIN | {"apiVersion": "v1", "kind": "Secret"})],
+            "targets[grafana].trigger.resource.mainResource",
+            '"grafana" lists Secrets: what is in one would be shown by plans, and its digest recorded; name a custom resource',
+        ),
+        (
             [triggered(MAIN | {"keyTransformations": [{"regex": "(a+)+"}]})],
             f"{OF_MAIN}.keyTransformations[0].regex",
             "repeats without a bound",
@@ -111,6 +116,12 @@ FOLLOWING = {"promoted": {"from": "grafana"}}
 )
 def test_what_a_template_may_not_say(given: list[dict[str, Any]], place: str, seen: str) -> None:
     assert [each for each in mistakes(*given) if each.startswith(f"{place}: {seen}")]
+
+
+def test_secrets_may_be_listed_and_a_custom_kind_may_be_called_secret() -> None:
+    listed = {"name": "secrets", "apiVersion": "v1", "kind": "Secret"}
+    of_others = MAIN | {"apiVersion": "vault.example.com/v1", "kind": "Secret"}
+    assert [len(read(triggered(main, listed)).targets) for main in (MAIN, of_others)] == [1, 1]
 
 
 def test_each_resource_has_a_name_of_its_own() -> None:

@@ -12,7 +12,7 @@ import pytest
 from handler.config.secrets import Secret
 from handler.model.errors import BadPayload, BadSignature
 from handler.model.event import Event, RefChange
-from handler.triggers import TRIGGERS, gitlab
+from handler.triggers import WEBHOOKS, gitlab
 from tests.fakes.host_webhooks import KEYS, SAMPLES, SIGNING, accepted, signed_by_token
 from tests.fakes.signed_webhooks import SHA, SHOP, ZEROS, gitlab_headers, gitlab_push
 
@@ -20,7 +20,7 @@ TOKEN = KEYS["GITLAB"]
 
 
 def event(body: bytes) -> Event:
-    return TRIGGERS["gitlab"].verified(gitlab_headers(TOKEN), body, accepted(TOKEN))[0]
+    return WEBHOOKS["gitlab"].verified(gitlab_headers(TOKEN), body, accepted(TOKEN))[0]
 
 
 def changed(**more: object) -> bytes:
@@ -35,16 +35,16 @@ def test_a_push_with_the_token_becomes_an_event() -> None:
 
 def test_pushes_that_one_webhook_has_set_off_are_told_apart_by_the_key_of_each() -> None:
     known = [{"Idempotency-Key": f"908a6d9e-45fd-46c8-97e6-c4f350f219d{number}"} for number in range(2)]
-    found = [TRIGGERS["gitlab"].verified(gitlab_headers(TOKEN) | key, gitlab_push(), accepted(TOKEN))[0] for key in known]
+    found = [WEBHOOKS["gitlab"].verified(gitlab_headers(TOKEN) | key, gitlab_push(), accepted(TOKEN))[0] for key in known]
     assert [each.delivery for each in found] == [key["Idempotency-Key"] for key in known]
-    odd = TRIGGERS["gitlab"].verified(gitlab_headers(TOKEN) | {"Idempotency-Key": "odd key\n"}, gitlab_push(), accepted(TOKEN))[0]
+    odd = WEBHOOKS["gitlab"].verified(gitlab_headers(TOKEN) | {"Idempotency-Key": "odd key\n"}, gitlab_push(), accepted(TOKEN))[0]
     assert odd.delivery == gitlab_headers()["X-Gitlab-Event-UUID"]
 
 
 @pytest.mark.parametrize("token", ["", "x", TOKEN + " ", f"{TOKEN},{TOKEN}", "é" * 21, "a" * 10240, "\ud800"])
 def test_any_other_token_is_refused(token: str) -> None:
     with pytest.raises(BadSignature):
-        TRIGGERS["gitlab"].verified(gitlab_headers(token), gitlab_push(), accepted(TOKEN))
+        WEBHOOKS["gitlab"].verified(gitlab_headers(token), gitlab_push(), accepted(TOKEN))
 
 
 def test_a_tag_push_hints_at_the_commit_and_not_at_the_tag_object() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from handler.model.errors import BadPayload, BadSignature
 from handler.model.event import Event
-from handler.triggers import TRIGGERS
+from handler.triggers import WEBHOOKS
 from tests.fakes import host_webhooks
 from tests.fakes.host_webhooks import KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, Sample
 from tests.unit.triggers.odd_payloads import DROPPED, ODD, places, with_odd
@@ -27,7 +27,7 @@ def written(document: Any) -> bytes:
 def outcome(provider: str, headers: Mapping[str, str], body: bytes) -> str:
     """Read a delivery as the door does; anything but the three outcomes is raised."""
     try:
-        event, _ = TRIGGERS[provider].verified(headers, body, host_webhooks.accepted(KEYS[provider.upper()], KEYS["SIGNING"]))
+        event, _ = WEBHOOKS[provider].verified(headers, body, host_webhooks.accepted(KEYS[provider.upper()], KEYS["SIGNING"]))
     except (BadPayload, BadSignature) as refusal:
         return quiet(refusal)
     assert sound(event)
@@ -156,6 +156,6 @@ def test_no_random_delivery_passes_its_signature_check(provider: str, headers: d
     document=st.dictionaries(st.sampled_from(["ref", "zen", "push", "eventKey", "eventType", "object_kind", "repository", "test"]), JSON)
 )
 def test_any_document_has_a_shape_or_none(document: dict[str, Any]) -> None:
-    for trigger in TRIGGERS.values():
+    for trigger in WEBHOOKS.values():
         shape = trigger.shape(document)
         assert shape is None or all(type(value) is str for value in shape.values())

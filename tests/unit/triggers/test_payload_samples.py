@@ -8,7 +8,7 @@ import pytest
 
 from handler.model.errors import BadPayload, BadSignature
 from handler.model.target_matching import repository_key
-from handler.triggers import TRIGGERS, payload
+from handler.triggers import WEBHOOKS, payload
 from tests.fakes.host_webhooks import ALIASES, KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, SAMPLES_DIRECTORY, Sample, accepted, headers, read
 from tests.fakes.signed_webhooks import SHOP
 
@@ -43,7 +43,7 @@ def test_a_push_is_read_however_long_the_name_of_who_pushed(provider: str) -> No
 def test_no_sample_is_forgotten_and_each_row_has_samples() -> None:
     on_disk = {f"{path.parent.name}/{path.stem}" for path in SAMPLES_DIRECTORY.glob("*/*.json")}
     assert on_disk == {str(sample) for sample in SAMPLES}
-    assert list(TRIGGERS) == list(PROVIDERS)
+    assert list(WEBHOOKS) == list(PROVIDERS)
 
 
 UNNAMED = {"github/create", "github/delete", "gitea/create", "gitea/delete", "bitbucket/cloud-pullrequest"}
@@ -52,10 +52,10 @@ UNNAMED = {"github/create", "github/delete", "gitea/create", "gitea/delete", "bi
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_the_shape_of_a_payload_tells_its_provider_and_event(sample: Sample) -> None:
-    shapes = {name: found for name, trigger in TRIGGERS.items() if (found := trigger.shape(sample.document)) is not None}
+    shapes = {name: found for name, trigger in WEBHOOKS.items() if (found := trigger.shape(sample.document)) is not None}
     assert list(shapes) == ([] if str(sample) in UNNAMED else [sample.provider])
     for named in shapes.values():
-        event = TRIGGERS[sample.provider].read(named, sample.body)
+        event = WEBHOOKS[sample.provider].read(named, sample.body)
         assert (event.kind, event.changes) == (sample.kind, sample.changes)
 
 
@@ -63,7 +63,7 @@ def test_the_shape_of_a_payload_tells_its_provider_and_event(sample: Sample) -> 
 def test_each_of_several_secrets_is_accepted_and_says_whom_it_speaks_for(provider: str) -> None:
     sample = PUSHES[provider]
     known = accepted("another-secret-0123", KEYS[provider.upper()], "a-third-secret-0123")
-    event, targets = TRIGGERS[provider].verified(headers(provider, sample.body, sample.event), sample.body, known)
+    event, targets = WEBHOOKS[provider].verified(headers(provider, sample.body, sample.event), sample.body, known)
     assert (event.kind, sorted(targets)) == ("push", ["shop"])
 
 
@@ -73,7 +73,7 @@ def test_no_other_webhook_secret_proves_a_delivery(provider: str) -> None:
     sent = headers(provider, sample.body, sample.event)
     for known in (accepted("another-secret-0123"), []):
         with pytest.raises(BadSignature) as raised:
-            TRIGGERS[provider].verified(sent, sample.body, known)
+            WEBHOOKS[provider].verified(sent, sample.body, known)
         assert str(raised.value) == "webhook: missing or wrong signature"
 
 

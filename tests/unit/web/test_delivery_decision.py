@@ -10,7 +10,7 @@ import pytest
 from handler.config.secrets import Accepted, Secret
 from handler.model.errors import BadSignature, TooLarge, TooManyRequests
 from handler.model.target_matching import TargetIndex
-from handler.triggers import TRIGGERS
+from handler.triggers import WEBHOOKS
 from handler.web import delivery_decision
 from handler.web.delivery_decision import DeliveryDecision, judge
 from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
@@ -33,7 +33,7 @@ class Watched(Secret):
 
 
 def judged(*secrets: Secret, body: bytes = BODY) -> DeliveryDecision:
-    return judge(TRIGGERS["github"], github_headers(body), body, [Accepted(secret, frozenset()) for secret in secrets], NOBODY)
+    return judge(WEBHOOKS["github"], github_headers(body), body, [Accepted(secret, frozenset()) for secret in secrets], NOBODY)
 
 
 def test_large_bodies_by_many_secrets_are_verified_one_at_a_time_and_small_ones_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
