@@ -15,10 +15,6 @@ from typing import TYPE_CHECKING
 from handler.app.connections import Options
 from handler.app.decryption_keys import TargetKeys
 from handler.app.external_services import ExternalServices
-from handler.app.instance_statuses import InstanceStatuses
-from handler.app.instances import instance_run
-from handler.app.instances.registry import Instances
-from handler.app.instances.template_run import TemplateRuns
 from handler.app.other_records import ConfiguredRecords
 from handler.app.promotions import promoters_of
 from handler.app.record_places import TargetRecords
@@ -58,6 +54,8 @@ from handler.render.target_render import render_target
 from handler.state.record import Pin, State
 
 if TYPE_CHECKING:
+    from handler.app.instances.registry import Instances
+    from handler.app.instances.template_run import TemplateRuns
     from handler.rollout.interfaces import CheckType
     from handler.source.charts.chart_fetcher import ChartFetcher
 
@@ -90,9 +88,24 @@ class Handler(TargetRunner):
         self.tables = tables or Tables()
         self._sandbox = sandbox
         self._renders, self._seen_renders = RenderCache(), RenderCache(SEEN)
-        self.instances = Instances.of(self)
-        self.instances.left.append(self.forget)
-        self.templates = TemplateRuns(self, self.instances)
+
+    @property
+    def templates(self) -> TemplateRuns:
+        """What runs templates; few programs have one, so the others don't load it."""
+        return self._once(("templates",), self._templates)
+
+    def _templates(self) -> TemplateRuns:
+        from handler.app.instances.registry import Instances
+        from handler.app.instances.template_run import TemplateRuns
+
+        instances = Instances.of(self)
+        instances.left.append(self.forget)
+        return TemplateRuns(self, instances)
+
+    @property
+    def instances(self) -> Instances:
+        """The instances that this process knows."""
+        return self.templates.instances
 
     def run(self, job: Job, stop: threading.Event | None = None, queue_view: QueueView = ALONE) -> Result:
         """Run one job; whatever goes wrong with its target is its Result. `queue_view`: other requests, and its worker slot.
@@ -105,7 +118,12 @@ class Handler(TargetRunner):
             return self.templates.run(template, job, stop)
         if not is_instance(job.target):
             return self._reconcile(job, stop, queue_view)
-        ordinary = partial(self._reconcile, stop=stop, queue=queue_view)
+        return self._run_instance(job, stop, partial(self._reconcile, stop=stop, queue=queue_view))
+
+    def _run_instance(self, job: Job, stop: threading.Event, ordinary: Callable[[Job], Result]) -> Result:
+        from handler.app.instance_statuses import InstanceStatuses
+        from handler.app.instances import instance_run
+
         result = self._guarded(job, lambda: instance_run.run(self, self.instances, job, stop, ordinary))
         if self.templates.ask is None and not job.dry_run:  # no process lives that writes it beside the runs
             statuses = InstanceStatuses(self, self.instances.known, self.secrets.mask)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from handler.app import log
 from handler.app.build import Handler
 from handler.app.external_services import ExternalServices
-from handler.app.instances.watch import InstanceWatch
 from handler.app.promotions import AwaitedLooks
 from handler.app.run_events import RunEvents
 from handler.app.target_status import TargetStatusReader
@@ -24,6 +24,9 @@ from handler.render import Sandbox
 from handler.worker.sqs_consumer import WAIT
 from handler.worker.trigger_thread import NamedTrigger
 from handler.worker.worker import Engine, Parts
+
+if TYPE_CHECKING:
+    from handler.app.instances.watch import InstanceWatch
 
 
 def engine(session: Session) -> Engine:
@@ -85,8 +88,13 @@ def _engine(
         queue = SqsQueue(url, longest_wait=WAIT) if url else None
         parts = Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, events=events)
         inspector = Inspector(handler)
-        follows = any(target.is_template for target in settings.targets)
-        instances = InstanceWatch(handler.templates) if follows else None
+        instances = _followed(handler) if any(target.is_template for target in settings.targets) else None
         return replace(parts, inspector=lambda: inspector, live=settings.page is not None, instances=instances)
 
     return Engine(sandbox.start, build)
+
+
+def _followed(handler: Handler) -> InstanceWatch:
+    from handler.app.instances.watch import InstanceWatch  # few servers have a template
+
+    return InstanceWatch(handler.templates)

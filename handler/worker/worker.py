@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from handler.app.instances.watch import InstanceWatch
 from handler.app.run_events import SETTLE, RunEvents
 from handler.app.run_guard import Run, announced, guarded
 from handler.app.target_status import Json, TargetStatusReader, ended
@@ -42,6 +41,7 @@ from handler.worker.trigger_thread import NamedTrigger, TriggerThread
 from handler.worker.worker_api import WorkerApi
 
 if TYPE_CHECKING:
+    from handler.app.instances.watch import InstanceWatch
     from handler.inspect.inspector import Inspector
 
 _LOG = logging.getLogger("anneal.run")
