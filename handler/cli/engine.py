@@ -95,6 +95,6 @@ def _engine(
 
 
 def _followed(handler: Handler) -> InstanceWatch:
-    from handler.app.instances.watch import InstanceWatch  # few servers have a template
+    from handler.app.instances.watch import InstanceWatch  # noqa: PLC0415 - few servers have a template
 
     return InstanceWatch(handler.templates)
