@@ -25,7 +25,7 @@ from handler.app.external_services import fetcher
 from handler.config.load import load
 from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings
-from handler.model import prctl
+from handler.model import malloc, prctl
 from handler.model.backoff import Backoff
 from handler.model.errors import ConfigInvalid
 from handler.queues.sqs import URL, queue_url
@@ -174,7 +174,13 @@ def supervise(listeners: Mapping[str, socket.socket], config: Path, door: Door, 
     with tempfile.TemporaryDirectory(prefix="anneal-") as private:  # made with mode 0700
         path = Path(private) / "worker.sock"
         descriptors = {name: str(listener.fileno()) for name, listener in listeners.items()}
-        environment = {**os.environ, "ANNEAL_CONFIG": str(config.resolve()), "ANNEAL_SOCKET": str(path), **descriptors}
+        environment = {
+            **malloc.ENVIRONMENT,
+            **os.environ,
+            "ANNEAL_CONFIG": str(config.resolve()),
+            "ANNEAL_SOCKET": str(path),
+            **descriptors,
+        }
         sockets = tuple(listeners.values())
         web = Child("web", lambda: _be_door(sockets, door, environment))
         return Supervisor((Child("worker", lambda: _be_worker(sockets, worker, path)), web)).run()
@@ -201,6 +207,7 @@ def _be_worker(listeners: Sequence[socket.socket], worker: Callable[[Path], int]
     for listener in listeners:
         listener.close()  # it is the door's: a worker that outlives the supervisor may not hold the port
     os.nice(NICENESS)
+    malloc.share_arenas()
     return worker(path)
 
 
