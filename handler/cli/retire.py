@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from handler.app.instances.objects import KindNotServed
+from handler.app.instances.registry import Instances
 from handler.app.retiring import exclusive_notes, is_here, places_of, retire_of
 from handler.cli import diff, reports
 from handler.cli.output import Output
@@ -22,6 +24,8 @@ from handler.config.load import ConfigNotFound
 from handler.config.settings import Cluster, Settings, Target
 from handler.engine.retire import Retire, Retired, Retirement
 from handler.engine.run.errors import RequestRefused
+from handler.model.errors import NoInstance
+from handler.model.instance import is_instance, template_of
 from handler.model.names import IDENTITY, PART_OF, STATE_NAMESPACE, Identity, kubectl
 from handler.model.numbers import many
 from handler.model.plan import Change
@@ -52,6 +56,8 @@ def retire(  # noqa: PLR0913 - its flags
     configured = settings.target(target) if before.state_namespace == settings.state_namespace else None  # else another record is meant
     configured = configured if configured and _is_meant(session, configured) else None
     _refuse_configured(settings, configured, target, namespace, prune=prune)
+    if is_instance(target):
+        _refuse_living(session, target)
     session.beside = settings.targets  # what they declare by now isn't deleted, nor left to what they delete
     if prune and settings.targets:
         session.sandbox.start()
@@ -113,6 +119,19 @@ def _refuse_configured(settings: Settings, configured: Target | None, name: str,
         seen = f"has objects in namespace {namespace}, which target {others[0]} may use and may declare by now"
         fix = f"let `anneal apply {others[0]}` take over what it declares, then pass --keep for the rest"
         raise RequestRefused.of(f"target {name}", seen, fix=fix)
+
+
+def _refuse_living(session: Session, name: str) -> None:
+    """An instance whose object lives, and is selected, ends with that."""
+    template = session.settings.target(template_of(name))
+    if template is None or not template.is_template:
+        return
+    try:
+        identity = Instances.of(session.ways(git=False)).find(name).instance.identity
+    except (NoInstance, KindNotServed):
+        return
+    seen = f"is the instance of {identity}, which lives: its next run would bring all of it back"
+    raise RequestRefused.of(f"target {name}", seen, fix=f"delete that, and it ends: {kubectl('delete', identity)}")
 
 
 def _refuse_strangers(session: Session, name: str, asked: Retire, shown: Retirement, typed: Sequence[str], repository: str) -> None:

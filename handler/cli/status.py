@@ -108,13 +108,21 @@ def _shown(session: Session, overview: Overview, chosen: Sequence[Target], *, wh
             draw(_lines(output, rows))
     for text, style in () if drawn else _lines(output, rows):
         output.line(text, style, whole=True)
-    for text, style in _hints(rows, session.given, overview.retired):
+    for text, style in (*_held(rows, whole=whole), *_hints(rows, session.given, overview.retired)):
         output.line(text, style, whole=text.startswith("    "))
     return rows
 
 
 def _lines(output: Output, rows: Sequence[TargetRow]) -> list[tuple[str, str]]:
     return list(status_table.table(rows, width=output.width, wide=output.wide))
+
+
+def _held(rows: Sequence[TargetRow], *, whole: bool) -> list[tuple[str, str]]:
+    """Return what of a template that is looked at alone is held: which instances."""
+    row = rows[0] if whole and rows else None
+    held = row.state.held if row and row.state and row.target.is_template else None
+    found = target_page.held_rows(held, row.now) if row and held else ()
+    return [(f"  {label + ':' if label else '':6} {text}", "") for label, text in found]
 
 
 def _hints(rows: Sequence[TargetRow], given: GivenFlags, gone: Sequence[RetiredTarget]) -> list[tuple[str, str]]:

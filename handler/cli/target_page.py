@@ -16,7 +16,7 @@ from handler.engine.planner.due import FAILED
 from handler.model.health import HealthState
 from handler.model.numbers import counted, many
 from handler.model.result import Outcome
-from handler.state.record import Drift, Run, RunStatus, State
+from handler.state.record import Drift, HeldPlan, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
 from handler.state.run_history import ROLLING
 from handler.state.suspension import suspension
@@ -166,12 +166,18 @@ def _people_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
         end = f", ends {until(pause.until, now)}" if pause.until else ""
         yield "suspended", f"by {pause.by} {ago(pause.at, now)}{end}: {pause.reason or 'no reason given'}"
     if state.held:
-        yield "held", f"{state.held.id} at {state.held.commit[:12]}, {ago(state.held.since, now)}"
-        yield from (("", reason) for reason in state.held.reasons)
-        yield from (("", f"{action} {name}") for action, name, _ in state.held.changes[:_SHOWN])
-        yield from _more(len(state.held.changes))
+        yield from held_rows(state.held, now)
     if state.pin:
         yield "pinned", pinned_text(state, now)
+
+
+def held_rows(held: HeldPlan, now: float) -> Iterator[tuple[str, str]]:
+    """Yield what waits for an approval: its id, why, and what it would do."""
+    at = f" at {held.commit[:12]}" if held.commit else ""
+    yield "held", f"{held.id}{at}, {ago(held.since, now)}"
+    yield from (("", reason) for reason in held.reasons)
+    yield from (("", f"{action} {name}") for action, name, _ in held.changes[:_SHOWN])
+    yield from _more(len(held.changes))
 
 
 def _status_rows(row: TargetRow, given: GivenFlags, status: RunStatus) -> Iterator[tuple[str, str]]:

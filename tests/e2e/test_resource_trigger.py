@@ -82,6 +82,8 @@ def test_what_hides_objects_prunes_nothing(opened: Open) -> None:
     server.start().ready()
     until(lambda: server.runs(target=widgets.name, outcome="held"), told=widgets.told)
     assert widgets.made().keys() == {"a-1", "b-1", "c-1"}
+    shown = widgets.cli("status", widgets.name)
+    assert [f"prune Widget/{widgets.name}/{name}" in shown for name in "abc"] == [True, True, False]
     # with their definition all objects go: no wish about any of them
     widgets.undefine()
     until(lambda: server.runs(target=widgets.name, code="kind-not-served"), told=widgets.told)
@@ -117,6 +119,7 @@ def test_what_lives_already_is_taken_over_only_where_the_trigger_says_so(opened:
     widgets.create("a")
     assert "adoptUnowned: true" in widgets.cli("apply", widgets.name, code=1)
     assert widgets.made() == {"a-1": "9"}
+    assert "which lives" in widgets.cli("retire", f"{widgets.name}.{widgets.name}.a", "--prune", "-y", code=1)
     widgets.configure(adoptUnowned=True)
     widgets.cli("apply", widgets.name)
     assert widgets.made() == {"a-1": "1"}

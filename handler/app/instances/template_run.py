@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from handler.app.instances.ends import ended_lately, with_ends
@@ -24,6 +25,7 @@ from handler.app.instances.registry import Instances, replace_name, trigger_of
 from handler.app.instances.vanished import look_for
 from handler.app.record_summaries import TOOLING, listed
 from handler.app.target_runner import TargetRunner
+from handler.cluster.parallel import together
 from handler.config.instance_target import InstanceTarget
 from handler.config.settings import Target
 from handler.engine import summary_shortcuts
@@ -214,8 +216,9 @@ class _TemplateRun:
         named = {str((each.get("labels") or {}).get(TARGET) or ""): each for each in metadata.values()}
         records = {name: each for name, each in named.items() if is_instance(name) and template_of(name) == template.name}
         gone, kept = dict[str, RecordedInstance](), dict[str, str]()
-        for name in sorted(records.keys() - instances.keys()):
-            found = self._missing(name, records[name])
+        missing = sorted(records.keys() - instances.keys())
+        looks = together([partial(self._missing, name, records[name]) for name in missing])
+        for name, found in zip(missing, looks, strict=True):
             if isinstance(found, RecordedInstance):
                 gone[name] = found
             else:
