@@ -94,9 +94,14 @@ class TargetRow:
         return known and found != self.summary.commit and not self.summary.pin
 
     @property
+    def looked_after(self) -> str:
+        """The configured target by whose name servers say that they look after this one: of an instance its template."""
+        return template_of(self.target.name)
+
+    @property
     def is_served(self) -> bool | None:
         """Whether a running server looks after the target; None: not known, or it is a directory, which people apply."""
-        found = self.pulse.server(template_of(self.target.name)) is not None
+        found = self.pulse.server(self.looked_after) is not None
         return True if found else False if self.pulse.readable and not self.target.repository.is_directory else None
 
     @property

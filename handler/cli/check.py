@@ -188,14 +188,13 @@ class _TargetChecks:
             self.clocks(self.target, self.session.handler.api(self.target, impersonated=False))
         if self.target.revision.promoted and git:
             step("promotion", self._promotion)
-        if self.target.is_template and cluster:
-            step("instances", self._instances)
+        empty = self.target.is_template and cluster and step("instances", self._instances) and not self.deployed
         rendered = git and self.deployed and step("render", self._render)
         rights_ok = cluster and step("rights", self._rights)
         if rendered and rights_ok:
             step("plan", self._plan)
         else:
-            self.findings.skip("plan", "what it needs is missing above")
+            self.findings.skip("plan", "there is no instance to plan yet" if empty else "what it needs is missing above")
 
     def _git(self) -> str:
         target, source = self.target, self.session.handler.source(self.target)

@@ -256,7 +256,7 @@ def _from_server(name: str, row: TargetRow) -> NextStep | None:
 
 def server_text(row: TargetRow) -> str:
     """Say which server looks after a target and when it looked, or that none does, since when."""
-    pulse, name = row.pulse, row.target.name
+    pulse, name = row.pulse, row.looked_after
     if not pulse.readable:
         return "whether a server runs isn't known: its heartbeat may not be read"
     looked = pulse.looked(name)

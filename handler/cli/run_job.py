@@ -26,6 +26,7 @@ from handler.engine.run.errors import NotPromoted
 from handler.feedback.cli import AGAIN
 from handler.model.errors import AnnealError, ClusterUnavailable, Stopping
 from handler.model.event import Job
+from handler.model.instance import template_of
 from handler.model.names import Identity
 from handler.model.numbers import many
 from handler.model.plan import Change, FieldChange, Plan
@@ -117,7 +118,7 @@ def retry(session: Session) -> reports.Retry:
 
 def _server(session: Session, ended: Result) -> bool | None:
     """Whether a running server looks after a run's target; None: that can't be known now."""
-    target = session.settings.target(ended.target)
+    target = session.settings.target(template_of(ended.target))
     if target is None or ended.code == ClusterUnavailable.code:
         return None
     try:

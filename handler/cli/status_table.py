@@ -49,7 +49,7 @@ Styled = tuple[str, str]
 def cells(row: TargetRow) -> dict[str, str]:
     """Return what each column shows of a target."""
     known, newest = row.summary, row.newest
-    looked, server = row.pulse.looked(row.target.name), row.pulse.server(row.target.name)
+    looked, server = row.pulse.looked(row.looked_after), row.pulse.server(row.looked_after)
     behind, info = row.is_behind, newest.info if newest else None
     found = {
         "TARGET": row.target.name,
@@ -266,8 +266,8 @@ def facts(row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> dict[str, Any]:
 
 def server_facts(row: TargetRow) -> dict[str, Any]:
     """Return what the heartbeat says of a target: whether a server looks after it (None: not known), which, and when one looked."""
-    pulse, looked = row.pulse, row.pulse.looked(row.target.name)
-    server, last = pulse.server(row.target.name), pulse.last
+    pulse, looked = row.pulse, row.pulse.looked(row.looked_after)
+    server, last = pulse.server(row.looked_after), pulse.last
     return {
         "runs": row.is_served,
         "name": server.name if server else "",

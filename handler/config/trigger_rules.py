@@ -22,6 +22,7 @@ from handler.config.trigger_settings import (
 )
 from handler.config.value_formats import FORMS, plain, show
 from handler.model.instance import LONGEST_TEMPLATE
+from handler.model.names import HEARTBEAT
 
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _WITHOUT_CONFIGURATION = (AUTO, FILE, KUSTOMIZE, HELM, NIX)
@@ -82,6 +83,8 @@ def template_stands_alone(
         return
     if len(name) > LONGEST_TEMPLATE:
         yield Fault("name", f"has {len(name)} characters, and begins the names of instances", f"shorten it to {LONGEST_TEMPLATE}")
+    if name == HEARTBEAT:
+        yield Fault("name", "would name an instance's Lease as that of the servers", "choose another one")
     written = {"renamed_from": renamed_from, "exclusive": exclusive, "depends_on": depends_on}
     for field, value in written.items():
         if value:

@@ -13,6 +13,7 @@ from typing import Any
 PART_OF = "applyset.kubernetes.io/part-of"  # label on a member; its value is the ApplySet id (KEP-3659, as kubectl's code spells it)
 IDENTITY = "anneal.dev/identity"  # annotation on a member naming exactly that object: a copied label can't fake it
 KUBERNIXOS = "kubernixos"  # label of what Kubernixos deploys: a checksum of all that one deployment declares
+HEARTBEAT = "heartbeat"  # before the dot in the name of the servers' Lease, where an instance's has its template
 STATE_NAMESPACE = "anneal-system"  # the default namespace of records and locks
 FIELD_MANAGER = "anneal"  # our field manager, constant for life: changing it would orphan every field we own
 

@@ -19,9 +19,12 @@ from handler.plan.missing_settings import lacking
 Key = tuple[str, str, str]
 
 
-def refuse_empty(target: str, desired: int, members: int, prune: Prune) -> None:
-    """Raise PlanRefused of a render without objects, unless the target allows it or there never was one."""
-    if desired == 0 and not prune.allow_empty:
+def refuse_empty(target: str, desired: int, members: int, prune: Prune, *, instance: bool) -> None:
+    """Raise PlanRefused of a render without objects, unless the target allows it.
+
+    `instance`: of an object for which its template may have nothing to declare; only what would delete its members is refused.
+    """
+    if desired == 0 and not prune.allow_empty and (members or not instance):
         seen = f"the render declares no object ({many(members, 'live member')} would go)"
         problem = Problem(f"target {target}", seen)
         fix = "set prune: {allowEmpty: true} if that is meant, or correct path and include"

@@ -10,16 +10,15 @@ Law: what holds for each renderer alike happens here, and no renderer knows of i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from handler.config.secret_mask import Mask, Opening
 from handler.model.errors import AnnealError
 from handler.model.names import KUBERNIXOS
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import ReadSet, Tree
 from handler.render.kubernixos_label import labelled
+from handler.render.masked_errors import hidden, masking
 from handler.render.render_tools import find
 from handler.render.sandbox import Sandbox, in_memory
 from handler.render.sops.decrypted_tree import DecryptedTree
@@ -81,18 +80,3 @@ def _tool(plain: DecryptedTree) -> dict[str, str]:
         return {}
     tool = find(TOOL)
     return {tool.read: tool.digest}
-
-
-def masking(secrets: tuple[str, ...]) -> Callable[[str], str]:
-    """Return what hides these texts and their parts."""
-    opening = Opening()
-    return Mask.of([*secrets, *(part for text in secrets for part in opening.parts(text))])
-
-
-def hidden(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
-    """Mask what an error's problems say: renderers quote what they read."""
-    error.problems = tuple(
-        replace(each, subject=mask(each.subject), message=mask(each.message), fix=mask(each.fix)) for each in error.problems
-    )
-    error.args = error.problems
-    return error

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from handler.model.errors import AccessDenied, Moved
 from handler.model.health import HealthState
+from handler.model.names import HEARTBEAT, state_name
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
 from handler.state.lease_record import annotated, micro_time, new_lease
 from handler.state.record import TargetHealth
@@ -36,8 +37,8 @@ _MOST = 32
 
 
 def heartbeat_name(installation: str) -> str:
-    """Return the name of an installation's Lease; no target's has a dot in it."""
-    return f"anneal-heartbeat.{installation}"
+    """Return the name of an installation's Lease; no target's is like it: no template may have that name."""
+    return f"{state_name(HEARTBEAT)}.{installation}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,3 +123,21 @@ def test_what_lives_already_is_taken_over_only_where_the_trigger_says_so(opened:
     widgets.configure(adoptUnowned=True)
     widgets.cli("apply", widgets.name)
     assert widgets.made() == {"a-1": "1"}
+
+
+def test_an_instance_may_declare_nothing_but_not_lose_all_it_has(opened: Open) -> None:
+    widgets = opened()
+    assert "there is no instance to plan yet" in widgets.cli("check", widgets.name)
+    widgets.create("a", count=0)
+    server, instance = widgets.serve(), f"{widgets.name}.{widgets.name}.a"
+    until(lambda: widgets.ready("a") == "True Applied", told=widgets.told)
+    widgets.change("a", count=1)
+    until(lambda: widgets.made() == {"a-1": "1"}, told=widgets.told)
+    widgets.change("a", count=0)
+    until(lambda: server.runs(target=instance, code="plan-refused"), told=widgets.told)
+    assert widgets.made() == {"a-1": "1"}
+    assert "no running server" not in widgets.cli("status", instance)
+    widgets.settings["prune"] = {"allowEmpty": True}
+    widgets.configure()
+    assert "the only live object would be deleted" in widgets.cli("apply", instance, code=3)
+    assert widgets.made() == {"a-1": "1"}

@@ -151,7 +151,7 @@ class Planner:
         comparison = self._compare(ask, passing)
         looked, unread = self._look_outside(comparison, ask)
         declared = len(comparison.desired) + len(ask.planned_rollout.doomed)
-        guards.refuse_empty(self.target.name, declared, comparison.members, self.target.prune)
+        guards.refuse_empty(self.target.name, declared, comparison.members, self.target.prune, instance=bool(self.target.instance))
         handover = ask.handover or SiblingQuestions(self.target)
         coming = WriteOrder.of(ask.stages, ask.planned_hooks, ask.planned_rollout, ask.due)
         decision = DryRun(self.target, self.ours, self.api, self.is_served, coming, comparison, handover, [], ask.ran)

@@ -31,9 +31,9 @@ from handler.render.jsonnet import gojsonnet
 from handler.render.jsonnet.jsonnet_imports import JsonnetImports, below, table
 from handler.render.jsonnet.jsonnet_output import OutputKey, OutputRollout, OutputRow, decode_output
 from handler.render.jsonnet.listed_secrets import secret_values, values_in
+from handler.render.masked_errors import hidden, masking
 from handler.render.rollout_file import read_rollout
 from handler.render.sandbox import Sandbox
-from handler.render.target_render import hidden, masking
 from handler.render.tree_files import TreeFiles
 
 LIBRARIES = ("vendor", "lib")

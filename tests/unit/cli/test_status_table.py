@@ -10,7 +10,7 @@ import pytest
 from handler.app.target_row import Level, NewestCommit, TargetRow
 from handler.cli.follow_up_commands import GivenFlags, reaching
 from handler.cli.next_step import next_step, server_text
-from handler.cli.status_table import HEADS, cells, facts, hints, table
+from handler.cli.status_table import HEADS, cells, facts, hints, server_facts, table
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Eks, Target
 from handler.model.errors import ClusterUnavailable, GitUnavailable, StateInvalid
@@ -200,6 +200,9 @@ def test_hints_are_limited_to_the_first_targets_in_trouble() -> None:
 )
 def test_which_server_looks_after_a_target_is_said_or_that_none_does(pulse: Pulse, text: str) -> None:
     assert server_text(TargetRow(target(), NOW, pulse=pulse)) == text
+    instance = TargetRow(replace(target(), name="shop.web.main"), NOW, pulse=pulse)
+    assert server_text(instance) == text, "of an instance that of its template"
+    assert server_facts(instance) == server_facts(TargetRow(target(), NOW, pulse=pulse))
 
 
 def test_nothing_to_do_is_never_said_while_no_server_works() -> None:

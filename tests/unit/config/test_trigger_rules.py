@@ -112,6 +112,7 @@ FOLLOWING = {"promoted": {"from": "grafana"}}
         ),
         ([triggered(MAIN, renderer={"type": "kustomize"})], "targets[grafana].renderer", "is kustomize, which takes no configuration"),
         ([{**triggered(MAIN), "name": 41 * "a"}], f"targets[{41 * 'a'}].name", "has 41 characters, and begins the names of instances"),
+        ([{**triggered(MAIN), "name": "heartbeat"}], "targets[heartbeat].name", "would name an instance's Lease as that of the servers"),
     ],
 )
 def test_what_a_template_may_not_say(given: list[dict[str, Any]], place: str, seen: str) -> None:

@@ -30,7 +30,7 @@ def hold(found: list[Change], members: int, prune: Prune | None = None) -> Hold 
 
 def test_an_empty_render_is_refused_with_the_way_out() -> None:
     with pytest.raises(PlanRefused) as caught:
-        refuse_empty("shop", 0, 7, Prune())
+        refuse_empty("shop", 0, 7, Prune(), instance=False)
     assert str(caught.value) == (
         "target shop: the render declares no object (7 live members would go); "
         "set prune: {allowEmpty: true} if that is meant, or correct path and include"
@@ -52,8 +52,16 @@ def test_a_name_that_is_made_anew_and_lives_waits_for_nothing() -> None:
 
 
 def test_an_empty_render_may_be_meant() -> None:
-    refuse_empty("shop", 0, 7, Prune(allow_empty=True))
-    refuse_empty("shop", 1, 0, Prune())
+    refuse_empty("shop", 0, 7, Prune(allow_empty=True), instance=False)
+    refuse_empty("shop", 1, 0, Prune(), instance=False)
+
+
+def test_an_instance_may_declare_nothing_until_that_deletes_what_it_had() -> None:
+    refuse_empty("shop.a.b", 0, 0, Prune(), instance=True)
+    with pytest.raises(PlanRefused):
+        refuse_empty("shop.a.b", 0, 1, Prune(), instance=True)
+    with pytest.raises(PlanRefused):
+        refuse_empty("shop", 0, 0, Prune(), instance=False)
 
 
 @pytest.mark.parametrize(
