@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 from pathlib import Path
 
 import pytest
 
 from infra.githost import Host
-from tests.e2e.serve_process import Part, Serving, until
+from tests.e2e.killing_thread import KillingThread
+from tests.e2e.serve_process import until
 from tests.e2e.widget_operator import WidgetOperator
 from tests.kubectl import Kubectl
 
 INSTANCES, CHANGES, KILLS = 200, 500, 8
 CONVERGES = 240.0
 """Seconds that instances have to reach what their objects say: on a busy machine much is needed, on an idle one little is taken."""
-MURDERS: tuple[tuple[Part, ...], ...] = (("worker",), ("supervisor", "worker", "web"))
-
-
-class KillingThread(threading.Thread):
-    """Kills processes of one server after the other until it is asked to stop."""
-
-    def __init__(self, servers: list[Serving], chance: random.Random) -> None:
-        super().__init__(daemon=True)
-        self.servers, self.chance = servers, chance
-        self.ended = threading.Event()
-        self.count = 0
-
-    def run(self) -> None:
-        while not self.ended.wait(1.0):
-            server, parts = self.chance.choice(self.servers), self.chance.choice(MURDERS)
-            server.kill(*parts)
-            self.count += 1
-            if "supervisor" in parts:
-                server.start()
 
 
 def at_random(widgets: WidgetOperator, chance: random.Random) -> dict[str, tuple[int, int]]:
@@ -68,12 +49,11 @@ def test_every_instance_converges_and_every_deleted_one_is_pruned(host: Host, ku
     widgets = WidgetOperator(host, kubectl, tmp_path, settings={"prune": prune})
     try:
         servers = [widgets.serve() for _ in range(2)]
-        killing = KillingThread(servers, random.Random(seed + 1))
+        killing = KillingThread(servers, random.Random(seed + 1), every=1.0)
         killing.start()
         found = at_random(widgets, chance)
         until(lambda: killing.count >= KILLS)
-        killing.ended.set()
-        killing.join()
+        killing.stop()
         wanted = {f"{name}-{number}": str(size) for name, (count, size) in found.items() for number in range(1, count + 1)}
         until(lambda: widgets.made() == wanted, CONVERGES, told=lambda: f"seed {seed}; {widgets.differs(wanted)}")
         until(lambda: widgets.records() == found.keys(), CONVERGES, told=lambda: f"seed {seed}; {widgets.records() ^ found.keys()}")

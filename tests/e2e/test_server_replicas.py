@@ -13,37 +13,15 @@ import pytest
 from handler.cluster.connect import ClusterConnection
 from tests.e2e.conftest import OpenFleet
 from tests.e2e.documents import config_map
+from tests.e2e.killing_thread import KillingThread
 from tests.e2e.many_targets import Fleet
-from tests.e2e.serve_process import Part, Serving, until
+from tests.e2e.serve_process import Serving, until
 from tests.e2e.write_audit import Audit
 
 TARGETS, PUSHES, REPLICAS = 30, 240, 3
 VERSIONS = 11
 PACE = 0.05
 """Seconds between two pushes."""
-MURDERS: tuple[tuple[Part, ...], ...] = (("worker",), ("web",), ("supervisor",), ("supervisor", "worker", "web"))
-
-
-class Murderer(threading.Thread):
-    """Kills processes of one replica after the other until it is asked to stop; a replica without supervisor is started again."""
-
-    def __init__(self, servers: list[Serving], chance: random.Random) -> None:
-        super().__init__(daemon=True)
-        self.servers, self.chance = servers, chance
-        self.ended = threading.Event()
-        self.count = 0
-
-    def run(self) -> None:
-        while not self.ended.wait(3.0):
-            server, parts = self.chance.choice(self.servers), self.chance.choice(MURDERS)
-            server.kill(*parts)
-            self.count += 1
-            if "supervisor" in parts:
-                server.start()
-
-    def stop(self) -> None:
-        self.ended.set()
-        self.join()
 
 
 def deliveries(chance: random.Random) -> int:
@@ -69,7 +47,7 @@ def pushes(fleet: Fleet, chance: random.Random) -> Iterator[tuple[int, str]]:
 
 
 def somebody(servers: list[Serving], chance: random.Random) -> Serving:
-    """Return a server that has said where it listens, which the murderer may end at any moment; when there is one."""
+    """Return a server that has said where it listens, which the killing may end at any moment; when there is one."""
     found: list[Serving] = []
 
     def are_there() -> list[Serving]:
@@ -103,15 +81,15 @@ def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_he
     servers = [fleet.serve() for _ in range(REPLICAS)]
     for server in servers:
         server.ready()
-    murderer = Murderer(servers, chance)
-    murderer.start()
+    killing = KillingThread(servers, chance, every=3.0)
+    killing.start()
     answers: list[int] = []
     pause = threading.Event()
     for number, sha in pushes(fleet, chance):
         pause.wait(PACE)
         answers.append(somebody(servers, chance).push(fleet.url, fleet.ref(number), sha))
-    until(lambda: murderer.count > 5)
-    murderer.stop()
+    until(lambda: killing.count > 5)
+    killing.stop()
     assert set(answers) <= {202, 0}, "taken, or nobody was there"
     assert answers.count(202) > PUSHES / 4, answers.count(0)
     fleet.converge()
