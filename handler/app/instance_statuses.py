@@ -21,7 +21,7 @@ from handler.cluster.discovery import Discovery
 from handler.config.instance_target import InstanceTarget
 from handler.config.settings import Target
 from handler.config.settings_digest import settings_digest
-from handler.engine.run import instance_status
+from handler.engine.run import instance_conditions
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved
 from handler.model.instance import is_instance
 from handler.model.manifest import canonical
@@ -209,13 +209,13 @@ class InstanceStatuses:
         state = self._ways.brief_store(target).read().state
         if state and state.instance and state.instance.uid != live["metadata"]["uid"]:
             state = None  # of an older object of the same name
-        if state is None and due.unrecorded is None and instance_status.is_told(live):
+        if state is None and due.unrecorded is None and instance_conditions.is_told(live):
             return None
         now = self._clock()
-        wanted = instance_status.conditions(target, state, now, due.unrecorded)
-        generation = due.generation or instance_status.generation_of(target, settings_digest(target), state)
+        wanted = instance_conditions.conditions(target, state, now, due.unrecorded)
+        generation = due.generation or instance_conditions.generation_of(target, settings_digest(target), state)
         generation = min(generation, live["metadata"].get("generation") or 0) if resource.status else 0  # one made anew begins again
-        return instance_status.merged(live, wanted, generation, now, self._mask)
+        return instance_conditions.merged(live, wanted, generation, now, self._mask)
 
     def _note(self, target: InstanceTarget, status: Any, answer: dict[str, Any]) -> None:
         """Keep when it was written, and what a schema has cut, so that it isn't written again and again."""

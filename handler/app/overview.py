@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from handler.app import record_summaries
 from handler.app.cluster_looks import LookFailed
-from handler.app.instances.recorded import recorded_instances
+from handler.app.instances.recorded_instances import recorded_instances
 from handler.app.promotions import promotion_of
 from handler.app.retired import ClusterRecords, RetiredTarget, retired
 from handler.app.summarised_records import SummarisedRecords, recorded

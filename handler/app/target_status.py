@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from handler.app import record_summaries
 from handler.app.cluster_looks import ClusterLooks, LastSeen, LastSeenByPlace, aged, problem
-from handler.app.instances.recorded import recorded_instances
+from handler.app.instances.recorded_instances import recorded_instances
 from handler.app.record_summaries import PATIENCE, Readable
 from handler.app.retired import ClusterRecords, retired
 from handler.app.target_row import UNWELL, TargetRow

@@ -20,7 +20,7 @@ from handler.cli import needed_rights, reports
 from handler.cli.check_table import Findings
 from handler.cli.diff import by
 from handler.cli.filenames import from_files
-from handler.cli.operator_rights import follower_grants, how_served
+from handler.cli.instance_rights import follower_grants, how_served
 from handler.cli.rbac import needed, theirs
 from handler.cli.render import rendered_at
 from handler.cli.run_job import run

@@ -10,7 +10,7 @@ from typing import Any, Self
 import click
 
 from handler.app.instances.registry import trigger_of
-from handler.cli import needed_rights, operator_rights, reports
+from handler.cli import instance_rights, needed_rights, reports
 from handler.cli.local_source import Directory
 from handler.cli.needed_rights import NeededKinds
 from handler.cli.render import as_yaml, rendered_at
@@ -71,7 +71,7 @@ def rbac(
         parts = [_Part.of(session, each, namespaced=namespaced, page=page) for each in _deployed(session, chosen)]
     own = needed_rights.own_grants(settings, asked)
     if asked.is_template or asked.instance:
-        own = (*own, *operator_rights.follower_grants(settings, chosen, operator_rights.how_served(session.handler, chosen)))
+        own = (*own, *instance_rights.follower_grants(settings, chosen, instance_rights.how_served(session.handler, chosen)))
     wanted = [grant for part in parts for grant in part.wanted]
     granted = [grant for part in parts for grant in part.grants]
     at_home = _at_home(settings, asked, _subject(account))
@@ -121,14 +121,14 @@ def theirs(session: Session, target: Target, found: NeededKinds | None) -> tuple
     grants = needed_rights.target_grants(target, found) if found else tuple(needed_rights.value_reads(target))
     if not isinstance(target, InstanceTarget):
         return grants
-    return (*grants, *operator_rights.instance_grants(target, operator_rights.how_served(session.handler, target)))
+    return (*grants, *instance_rights.instance_grants(target, instance_rights.how_served(session.handler, target)))
 
 
 def _deployed(session: Session, target: Target) -> Sequence[Target]:
     """Return a target; of a template an instance in each namespace that has one."""
     if not target.is_template:
         return (target,)
-    found = operator_rights.samples(session.handler.instances, target)
+    found = instance_rights.samples(session.handler.instances, target)
     if not found:
         seen = f"there is no {trigger_of(target).main.kind} yet: only the handler's own rights are printed, not what its instances need"
         session.output.note(f"note: {seen}")

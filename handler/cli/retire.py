@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from handler.app.instances.objects import KindNotServed
+from handler.app.instances.listed_objects import KindNotServed
 from handler.app.instances.registry import Instances
 from handler.app.retiring import exclusive_notes, is_here, places_of, retire_of
 from handler.cli import diff, reports

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any
 
 from handler.app.connections import Connections
-from handler.app.instances.objects import ListedObjects, WatchedObjects, served
+from handler.app.instances.listed_objects import ListedObjects, WatchedObjects, served
 from handler.app.instances.vanished import definition_of
 from handler.cluster.live import matches
 from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import Target
 from handler.config.trigger_settings import ResourceTrigger, WatchedResource
-from handler.engine.run.instance_status import is_open
+from handler.engine.run.instance_conditions import is_open
 from handler.model.errors import AccessDenied, NoInstance, OperatorError
 from handler.model.instance import Instance, instance_name, template_of
 from handler.model.names import Identity

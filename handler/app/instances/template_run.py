@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from handler.app.instances.ends import ended_lately, with_ends
 from handler.app.instances.instance_end import may_not_end, planned_end
+from handler.app.instances.recent_ends import ended_lately, with_ends
 from handler.app.instances.registry import Instances, replace_name, trigger_of
 from handler.app.instances.vanished import look_for
 from handler.app.record_summaries import TOOLING, listed

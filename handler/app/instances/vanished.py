@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from handler.app.instances.objects import KindNotServed, Kinds, served
+from handler.app.instances.listed_objects import KindNotServed, Kinds, served
 from handler.cluster.api import ApiRequest
 from handler.cluster.live import Object
 from handler.config.settings import Target

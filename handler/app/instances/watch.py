@@ -17,7 +17,7 @@ from typing import Any
 
 from handler.app.instance_statuses import InstanceStatuses
 from handler.app.instances.due_jobs import DueJobs
-from handler.app.instances.followed import FollowedObjects
+from handler.app.instances.followed_objects import FollowedObjects
 from handler.app.instances.registry import Instances, trigger_of
 from handler.app.instances.template_run import Ask, TemplateRuns
 from handler.cluster.lister import LiveChange

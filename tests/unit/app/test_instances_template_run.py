@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handler.app.instances import template_run
-from handler.app.instances.ends import TOGETHER
+from handler.app.instances.recent_ends import TOGETHER
 from handler.app.instances.template_run import TemplateRuns, joined
 from handler.app.instances.vanished import Absence
 from handler.config.git_settings import Repository

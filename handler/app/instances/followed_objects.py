@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from handler.app.instances.objects import LONGEST, Kinds, served, unserved
+from handler.app.instances.listed_objects import LONGEST, Kinds, served, unserved
 from handler.cluster.lister import Followed, Lister, LiveChange
 from handler.cluster.live import Object
 from handler.config.settings import Cluster, Target

@@ -12,7 +12,7 @@ from handler.config.git_settings import Repository
 from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import Target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
-from handler.engine.run.instance_status import LONGEST, MOST, InstanceCondition, conditions, generation_of, is_open, is_told, merged
+from handler.engine.run.instance_conditions import LONGEST, MOST, InstanceCondition, conditions, generation_of, is_open, is_told, merged
 from handler.model.instance import Instance
 from handler.model.result import Outcome, Result
 from handler.state.dependency_wait import DependencyWait, Obstacle

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from handler.app.instances.objects import Kinds, served
+from handler.app.instances.listed_objects import Kinds, served
 from handler.app.instances.registry import Instances, trigger_of
 from handler.cli.needed_rights import Grant
 from handler.config.instance_target import InstanceTarget
