@@ -24,7 +24,7 @@ from tests.e2e.conftest import OpenFleet
 from tests.e2e.heartbeats import looked_after
 from tests.e2e.many_targets import Fleet
 from tests.e2e.one_target import STATES
-from tests.e2e.serve_process import SECRET, TOKEN, signed
+from tests.e2e.serve_process import SECRET, TOKEN, signed, until
 from tests.packing import host
 from tests.rooms.cluster.faulty_proxy import Handler
 
@@ -215,7 +215,7 @@ def test_a_signed_push_becomes_a_recorded_commit_and_people_can_read_it(
     fleet.move(0, 2)  # a push that no event reports
     told = deployed.invoke("tick", {"time": "2026-11-21T12:00:00Z", "source": "aws.events", "detail-type": "Scheduled Event"})
     assert told["ticks"] in (1, 2), "a tick, and for some names a drift run of the minute before"
-    assert looked_after(fleet.kubectl, STATES) >= {each.name for each in fleet.reader.settings.targets}
+    until(lambda: looked_after(fleet.kubectl, STATES) >= {each.name for each in fleet.reader.settings.targets})
     assert [done for _ in range(told["ticks"]) for done in deployed.deliver()] == [True] * told["ticks"]
     assert fleet.behind() == []
 
