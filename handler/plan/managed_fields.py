@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER, group_of
@@ -91,8 +91,10 @@ def _same_element(element: str, fields: Fields, desired: list[Any], live: list[A
     """Return an element's positions, declared and live; None: it isn't the same, or that isn't certain."""
     if element[:2] not in ("k:", "v:"):
         return None
-    declared, found = (next((place for place, item in enumerate(items) if names(element, item)), None) for items in (desired, live))
-    if declared is None or found is None or (element[0] == "k" and not _same_map(fields, desired[declared], live[found])):
+    keyed_by = element_keys(element) if element[0] == "k" else None
+    fits = partial(_has_keys, keys=keyed_by) if keyed_by else partial(equal, json.loads(element[2:]))
+    declared, found = (next((place for place, item in enumerate(items) if fits(item)), None) for items in (desired, live))
+    if declared is None or found is None or (keyed_by and not _same_map(fields, desired[declared], live[found])):
         return None
     return declared, found
 
