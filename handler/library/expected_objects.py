@@ -48,7 +48,9 @@ def expected_of(client: ObjectClient, objects: Iterable[Any], problems: list[Pro
 
 def _flat(objects: Any) -> Iterator[Any]:
     if isinstance(objects, Mapping):
-        is_list = str(objects.get("kind", "")).endswith("List") and isinstance(objects.get("items"), list | tuple)
+        metadata = objects.get("metadata")
+        is_named = isinstance(metadata, Mapping) and bool(metadata.get("name"))  # AccessList is a kind like others
+        is_list = str(objects.get("kind", "")).endswith("List") and isinstance(objects.get("items"), list | tuple) and not is_named
         yield from _flat(objects["items"]) if is_list else (objects,)
     elif is_model(objects):
         yield from _flat(objects.items) if isinstance(getattr(objects, "items", None), list) else (objects,)

@@ -42,6 +42,12 @@ def test_keys_that_are_numbers_become_text_and_what_has_no_shape_is_said(cluster
     assert not cluster.live("good")
 
 
+def test_an_object_whose_kind_ends_with_list_is_no_list(cluster: Cluster) -> None:
+    listed = {"apiVersion": "example.com/v1", "kind": "AccessList", "metadata": {"name": "x", "namespace": "n"}, "items": ["a"]}
+    with pytest.raises(ReconcileFailed, match=r"AccessList/n/x: example.com/v1 AccessList isn't served"):
+        reconcile(cluster.client, listed)
+
+
 def test_what_a_secrets_string_data_declares_no_more_goes(cluster: Cluster) -> None:
     secret: dict[str, Any] = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}}
     reconcile(cluster.client, {**secret, "data": {"c": "Mw=="}, "stringData": {"a": "1", "b": "2"}})
