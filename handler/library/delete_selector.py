@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from handler.cluster.vendor_models import body_of
 from handler.model.errors import AnnealError
 
 _TERM = re.compile(
     r"\s*(?:(?P<absent>!)\s*(?P<lacks>[\w./-]+)|(?P<key>[\w./-]+)"
-    r"(?:\s*(?P<sign>==|=|!=)\s*(?P<value>[\w.-]*)|\s+(?P<among>in|notin)\s*\((?P<values>[\w.,\s-]*)\))?)\s*(?:,(?=.)|$)"
+    r"(?:\s*(?P<sign>==|=|!=)\s*(?P<value>[\w.-]*)|\s+(?P<among>in|notin)\s*\((?P<values>\s*[\w.-]*\s*(?:,\s*[\w.-]*\s*)*)\))?)\s*(?:,(?=.)|$)"
 )
 _WAY = "give at least one label that what may go carries: delete_selector={'app': 'shop'}"
 
@@ -46,9 +47,12 @@ class DeleteSelector:
         return all(each.admits(labels) for each in self.requirements)
 
     @classmethod
-    def of(cls, given: str | Mapping[str, Any]) -> DeleteSelector:
-        """Read a selector. Raises SelectorRefused: it can't be read, or no label is demanded."""
-        found = tuple(_of_text(given) if isinstance(given, str) else _of_mapping(given))
+    def of(cls, given: Any) -> DeleteSelector:
+        """Read a selector: text, a dict, a model. Raises SelectorRefused: it can't be read, or no label is demanded."""
+        body = body_of(given)
+        if not isinstance(body, str | dict):
+            raise SelectorRefused.of("delete_selector", f"is a {type(given).__name__}", fix=_WAY)
+        found = tuple(_of_text(body) if isinstance(body, str) else _of_mapping(body))
         if not any(not each.denied for each in found):
             raise SelectorRefused.of("delete_selector", f"{given!r} also selects what carries no label", fix=_WAY)
         return cls(found)
@@ -76,18 +80,22 @@ def _term(term: re.Match[str]) -> LabelRequirement:
 
 def _of_mapping(given: Mapping[str, Any]) -> list[LabelRequirement]:
     whole = bool(given.keys() & {"matchLabels", "matchExpressions"})
-    labels, rows = (given.get("matchLabels") or {}, given.get("matchExpressions") or ()) if whole else (given, ())
+    labels, rows = (given.get("matchLabels") or {}, given.get("matchExpressions") or []) if whole else (given, [])
+    if not isinstance(labels, Mapping) or not isinstance(rows, list):
+        raise SelectorRefused.of("delete_selector", f"{dict(given)!r} can't be read", fix=_WAY)
     strange = sorted(given.keys() - {"matchLabels", "matchExpressions"}) if whole else []
-    strange += [key for key, value in labels.items() if not isinstance(value, str)]
+    strange += [key for key, value in labels.items() if not (isinstance(key, str) and isinstance(value, str))]
     if strange:
         raise SelectorRefused.of("delete_selector", f"{strange[0]!r} has no label's value there", fix=_WAY)
     return [LabelRequirement(key, frozenset((value,))) for key, value in labels.items()] + [_expression(row) for row in rows]
 
 
-def _expression(row: Mapping[str, Any]) -> LabelRequirement:
-    key, operator, values = row.get("key"), row.get("operator"), row.get("values") or ()
-    if not isinstance(key, str) or operator not in ("In", "NotIn", "Exists", "DoesNotExist") or (operator.endswith("In") and not values):
+def _expression(row: Any) -> LabelRequirement:
+    found = row if isinstance(row, Mapping) else {}
+    key, operator, values = found.get("key"), str(found.get("operator")), found.get("values") or []
+    known = isinstance(key, str) and operator in ("In", "NotIn", "Exists", "DoesNotExist") and isinstance(values, list)
+    if not known or bool(values) is not operator.endswith("In") or not all(isinstance(value, str) for value in values):
         fix = "write {'key': 'tier', 'operator': 'In', 'values': ['web']}; operators: In, NotIn, Exists, DoesNotExist"
-        raise SelectorRefused.of("delete_selector", f"its expression {dict(row)!r} can't be read", fix=fix)
+        raise SelectorRefused.of("delete_selector", f"its expression {row!r} can't be read", fix=fix)
     denied = operator in ("NotIn", "DoesNotExist")
-    return LabelRequirement(key, frozenset(values) if operator.endswith("In") else None, denied)
+    return LabelRequirement(str(key), frozenset(values) if operator.endswith("In") else None, denied)

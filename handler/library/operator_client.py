@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Collection, MutableMapping
+from copy import copy
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -137,7 +138,9 @@ class ClusterLister:
 
     def __init__(self, client: Client, namespaces: Collection[str] = ()) -> None:
         self._lister = SharedLister(client.api, keep=lambda item: item)
-        self._namespaces = frozenset(namespaces)
+        self._namespaces = frozenset([namespaces] if isinstance(namespaces, str) else namespaces)
+        self._process = os.getpid()
+        self._closed = False
         self._lock = threading.Lock()
         self._followed: dict[tuple[Resource, str], Followed] = {}
 
@@ -159,6 +162,9 @@ class ClusterLister:
         self._of(resource, identity.namespace).dropped(identity, uid)
 
     def _of(self, resource: Resource, namespace: str) -> Followed:
+        if self._closed or self._process != os.getpid():
+            seen = "is closed" if self._closed else "belongs to the process that this one was forked from"
+            raise AnnealError.of("the lister", f"{seen}: it hears of nothing any more", fix="make a Lister here")
         if self._namespaces and resource.namespaced and namespace not in self._namespaces:
             fix = f"Lister(client, namespaces={sorted({*self._namespaces, namespace})!r})"
             raise AnnealError.of(f"namespace {namespace}", "isn't one that the lister follows", fix=fix)
@@ -170,13 +176,14 @@ class ClusterLister:
             followed = self._followed[key]
         followed.answered(_FIRST_LIST)
         if followed.error is not None:
-            raise type(followed.error)(*followed.error.problems)
+            raise copy(followed.error)
         if not followed.complete:
             raise ClusterUnavailable.of(f"list {resource.group_kind}", f"wasn't answered whole in {_FIRST_LIST:g} s")
         return followed
 
     def close(self) -> None:
-        """End all WATCHes."""
+        """End all WATCHes; what was heard doesn't count any more."""
+        self._closed = True
         self._lister.close()
 
     def __enter__(self) -> ClusterLister:

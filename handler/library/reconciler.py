@@ -11,7 +11,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,9 +19,9 @@ from typing import Any
 from handler.cluster.live import Object
 from handler.cluster.parallel import parallel
 from handler.library.delete_selector import DeleteSelector
-from handler.library.expected_objects import ExpectedObject, expected_of, named_kind, placed_wrong
+from handler.library.expected_objects import ExpectedObject, expected_of, kinds_made, named_kind, placed_wrong
 from handler.library.operator_client import ObjectClient, ObjectLister
-from handler.model.errors import AnnealError, ClusterUnavailable, Moved, Problem
+from handler.model.errors import AnnealError, ApiRefused, ClusterUnavailable, Moved, Problem
 from handler.model.names import FIELD_MANAGER, GroupKind, Identity, Resource, identity_of
 from handler.model.plan import FieldChange
 from handler.plan.diff import field_changes, meaningful
@@ -71,7 +71,7 @@ def reconcile(
     client: ObjectClient,
     objects: Iterable[Any],
     delete_from_namespace: str | None = None,
-    delete_selector: str | Mapping[str, Any] | None = None,
+    delete_selector: Any = None,
     kinds: Collection[str] = (),
     lister: ObjectLister | None = None,
     *,
@@ -84,7 +84,7 @@ def reconcile(
         client: the cluster.
         objects: dicts, models of the `kubernetes` package, lists of them, nested. They aren't changed.
         delete_from_namespace: where objects that aren't expected are deleted; None: nowhere.
-        delete_selector: which ones: `app=shop`, `{"app": "shop"}` or a LabelSelector; None: none.
+        delete_selector: which ones: `app=shop`, `{"app": "shop"}` or a LabelSelector, dict or model; None: none.
         kinds: kinds that are deleted though none of them is expected: `apps/v1/Deployment` or `Deployment.apps`.
         lister: what is known of live objects without a request; None: one LIST a kind and namespace.
         field_manager: the name of the operator, constant for life: what it declared once and doesn't any more is removed.
@@ -101,7 +101,8 @@ def reconcile(
     selector = None if delete_selector is None else DeleteSelector.of(delete_selector)
     call = _Reconciliation(client, lister, field_manager, time.monotonic() + timeout)
     expected = expected_of(client, objects, call.problems)
-    named = [found for kind in kinds if (found := call.attempt(f"kinds: {kind}", partial(named_kind, client, kind)))]
+    opted, made = [kinds] if isinstance(kinds, str) else kinds, kinds_made(item.body for item in expected)
+    named = [found for kind in opted if (found := call.attempt(f"kinds: {kind}", partial(named_kind, client, kind, made)))]
     call.end_if_failed()
     call.read(expected)
     call.write(expected)
@@ -141,6 +142,8 @@ class _Reconciliation:
             return None
 
     def _note(self, subject: str, error: AnnealError) -> None:
+        if isinstance(error, ApiRefused) and error.status == 404:
+            self._client.refresh()  # its kind may be served otherwise since
         for each in error.problems:
             message = each.message if each.subject == subject else f"{each.subject}: {each.message}"
             self.problems.append(Problem(subject, message, each.place, each.fix))
@@ -200,9 +203,10 @@ class _Reconciliation:
     def _is_same(self, item: ExpectedObject, live: Object) -> bool:
         if live["metadata"].get("deletionTimestamp"):
             return False
-        return is_same(item.body, live, self._manager) or (
-            item.identity in self._client.verdicts and self._client.verdicts[item.identity] == self._verdict(item, live)
-        )
+        if is_same(item.body, live, self._manager):
+            return True
+        known = self._client.verdicts.get(item.identity)
+        return known is not None and known == self._verdict(item, live)
 
     def _verdict(self, item: ExpectedObject, live: Object) -> bytes:
         entry = our_entry(live, self._manager) or {}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from handler.model.names import FIELD_MANAGER, group_of
@@ -82,18 +82,21 @@ def _same_list(fields: Fields, desired: list[Any], live: list[Any]) -> bool:
     elements = [key for key in fields if key != "."]
     if len(elements) != len(desired):
         return False
-    return all(_same_element(element, fields[element], desired, live) for element in elements)
+    places = [_same_element(element, fields[element], desired, live) for element in elements]
+    found = [live_place for _, live_place in sorted(place for place in places if place)]
+    return len(found) == len(desired) and found == sorted(found)  # an apply puts them into the declared order
 
 
-def _same_element(element: str, fields: Fields, desired: list[Any], live: list[Any]) -> bool:
-    if element.startswith("v:"):
-        value = json.loads(element[2:])
-        return any(equal(value, item) for item in desired) and any(equal(value, item) for item in live)
-    if not element.startswith("k:"):
-        return False
-    keys = element_keys(element)
-    declared, found = find_element(desired, keys), find_element(live, keys)
-    return declared is not None and found is not None and _same_map(fields, declared, found)
+def _same_element(element: str, fields: Fields, desired: list[Any], live: list[Any]) -> tuple[int, int] | None:
+    """Return an element's positions, declared and live; None: it isn't the same, or that isn't certain."""
+    if element[:2] not in ("k:", "v:"):
+        return None
+    keyed_by = element_keys(element) if element[0] == "k" else None
+    fits = partial(_has_keys, keys=keyed_by) if keyed_by else partial(equal, json.loads(element[2:]))
+    declared, found = (next((place for place, item in enumerate(items) if fits(item)), None) for items in (desired, live))
+    if declared is None or found is None or (keyed_by and not _same_map(fields, desired[declared], live[found])):
+        return None
+    return declared, found
 
 
 @lru_cache(maxsize=4096)

@@ -109,6 +109,47 @@ def _set(path: str, value: str) -> str:
     return f'[{{"op":"replace","path":"{path}","value":"{value}"}}]'
 
 
+def test_a_named_kind_may_be_made_in_the_same_call_or_by_others_since(client: Client, kubectl: Kubectl, namespace: str, group: str) -> None:
+    kinds = (f"{group}/v1/Shop",)
+    with pytest.raises(ReconcileFailed, match="isn't served"):
+        reconcile(client, [], namespace, LABELS, kinds)
+    made = reconcile(client, [crd(group), shop(group, namespace), config(namespace)], namespace, LABELS, kinds)
+    assert len(made.created) == 3
+    other = Client(kubectl.kubeconfig)
+    until(lambda: other.find(f"{group}/v1", "Shop"))
+    assert len(reconcile(other, [], namespace, LABELS, (f"Shop.{group}", "ConfigMap")).deleted) == 2
+
+
+def test_the_order_of_containers_and_variables_is_repaired(client: Client, kubectl: Kubectl, namespace: str) -> None:
+    def ordered(names: str) -> vendor.V1Deployment:
+        found = deployment(namespace)
+        assert found.spec
+        assert found.spec.template.spec
+        found.spec.template.spec.init_containers = [vendor.V1Container(name=name, image="none:1") for name in names]
+        found.spec.template.spec.containers[0].env = [vendor.V1EnvVar(name=name.upper(), value="1") for name in names]
+        return found
+
+    reconcile(client, ordered("abc"))
+    assert reconcile(client, ordered("cab")).updated
+    live = kubectl("get", "deployment", "web", "-n", namespace)["spec"]["template"]["spec"]
+    assert [each["name"] for each in (*live["initContainers"], *live["containers"][0]["env"])] == ["c", "a", "b", "C", "A", "B"]
+    assert not reconcile(client, ordered("cab")).changed
+
+
+def test_a_closed_lister_and_one_of_another_process_are_refused(
+    client: Client, kubectl: Kubectl, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Lister(client, namespaces=namespace) as lister:
+        assert reconcile(client, config(namespace), lister=lister).created
+        with monkeypatch.context() as patched:
+            patched.setattr("os.getpid", lambda: 1)
+            with pytest.raises(ReconcileFailed, match=r"forked from.*make a Lister here"):
+                reconcile(client, config(namespace), lister=lister)
+    kubectl.run("delete", "configmap", "settings", "-n", namespace)
+    with pytest.raises(ReconcileFailed, match="the lister: is closed"):
+        reconcile(client, config(namespace), lister=lister)
+
+
 def test_a_thousand_reconciles_of_unchanged_objects_cost_no_read(client: Client, namespace: str, group: str) -> None:
     objects = [crd(group), *(shop(group, namespace, f"s{number}", size=number) for number in range(3)), config(namespace)]
     reconcile(client, objects)

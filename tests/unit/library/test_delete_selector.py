@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kubernetes.client import V1LabelSelector
 
 from handler.library.delete_selector import DeleteSelector, SelectorRefused
 
@@ -35,6 +36,7 @@ def admits(selector: Any, **labels: str) -> bool:
             {"app": "a", "t": "x"},
         ),
         ({"matchExpressions": [{"key": "app", "operator": "Exists"}]}, {"app": ""}, {"other": ""}),
+        (V1LabelSelector(match_labels={"app": "shop"}), {"app": "shop"}, {"app": "web"}),
     ],
 )
 def test_a_selector_admits_what_kubectl_would_select(selector: Any, yes: dict[str, str], no: dict[str, str]) -> None:
@@ -63,6 +65,15 @@ def test_a_selector_of_objects_without_labels_is_refused_with_the_way_out(select
         {"matchLabels": {"app": "x"}, "app": "y"},
         {"matchExpressions": [{"key": "app", "operator": "Gt", "values": ["1"]}]},
         {"matchExpressions": [{"key": "app", "operator": "In"}]},
+        {"matchLabels": {"app": "x"}, "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": "web"}]},
+        {"matchExpressions": [{"key": "app", "operator": "In", "values": [["a"]]}]},
+        {"matchExpressions": [{"key": "app", "operator": "Exists", "values": ["a"]}]},
+        {"matchExpressions": {"key": "app"}},
+        {"matchLabels": "app"},
+        {1: "a"},
+        ["app=shop"],
+        b"app=shop",
+        "app,tier notin (a b)",
     ],
 )
 def test_what_cannot_be_read_is_refused(selector: Any) -> None:

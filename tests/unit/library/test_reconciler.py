@@ -3,70 +3,18 @@
 from __future__ import annotations
 
 import copy
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from kubernetes import client as vendor
 
 from handler.cluster.live import Object
-from handler.library import Client, Reconciled, ReconcileFailed, reconcile
+from handler.library import Reconciled, ReconcileFailed, reconcile
 from handler.library.delete_selector import SelectorRefused
-from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, ClusterUnavailable, Problem
 from handler.model.names import Identity, Resource, identity_of
-from tests.fakes.apiserver import ApiServer, FakeConnection
-from tests.fakes.apiserver.connection import Call, Reply
-from tests.fakes.apiserver.kinds import WORKLOADS
-from tests.fakes.apiserver.server import Asked
-
-LABELS = {"app": "shop"}
-
-
-def config(name: str, data: dict[str, str] | None = None, labels: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
-    given = {"name": name, "namespace": "n", "labels": labels or LABELS, **metadata}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": given, "data": data or {"a": "1"}}
-
-
-def named(name: str, kind: str = "ConfigMap", group: str = "") -> Identity:
-    return Identity(group, kind, "n", name)
-
-
-@dataclass
-class Cluster:
-    """A cluster, a client of it and what it was asked. `meet`: what happens before a request is answered."""
-
-    server: ApiServer = field(default_factory=lambda: ApiServer(time.time, WORKLOADS))
-    asked: list[tuple[str, str]] = field(default_factory=list)
-    meet: Callable[[Call], None] = lambda call: None
-
-    def __post_init__(self) -> None:
-        self.client = Client(connection=FakeConnection(self.server, self._way))
-        self.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}})
-        self.client.find("v1", "ConfigMap")
-        self.asked.clear()
-
-    def _way(self, call: Call, do: Callable[[], Reply]) -> Reply:
-        self.asked.append((call.asked.method, call.asked.path))
-        self.meet(call)
-        return do()
-
-    def put(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Write as another manager does."""
-        resource = self.client.find(body["apiVersion"], body["kind"])
-        assert resource
-        identity = identity_of(body)
-        path = resource.path(identity.namespace, identity.name)
-        return self.server.must(Asked("PATCH", path, {"fieldManager": "other", "force": "true"}, body, "application/apply-patch+yaml", ""))
-
-    def live(self, name: str, kind: str = "ConfigMap") -> dict[str, Any] | None:
-        found = self.server.store.get(named(name, kind))
-        return found.body if found else None
-
-    def methods(self) -> list[str]:
-        found, self.asked[:] = [method for method, _ in self.asked], []
-        return found
+from tests.fakes.apiserver.connection import Call
+from tests.unit.library.cluster_in_memory import LABELS, Cluster, config, named
 
 
 class Cache:
@@ -366,3 +314,35 @@ def test_values_of_secrets_are_not_in_the_report(cluster: Cluster) -> None:
     done = reconcile(cluster.client, {**secret, "data": {"password": "b3RoZXI="}})
     assert [one.path for one in done.updated[0].fields] == ["data.password"]
     assert not {"aHVudGVyMg==", "b3RoZXI="} & set(repr(done).split("'"))
+
+
+def test_a_kind_that_is_gone_is_looked_for_anew_by_the_next_call(cluster: Cluster) -> None:
+    refreshed = list[int]()
+
+    def gone(call: Call) -> None:
+        if call.asked.path.endswith("/configmaps"):
+            raise ApiRefused(Problem("ConfigMap", "the server knows no such kind"), status=404)
+        refreshed.extend([1] * call.asked.path.endswith("/apis"))
+
+    cluster.meet = gone
+    for _ in range(2):
+        with pytest.raises(ReconcileFailed, match="knows no such kind"):
+            reconcile(cluster.client, config("a"))
+    assert refreshed
+
+
+class Forgetful(dict[Identity, bytes]):
+    """A memory from which another thread takes what was there a moment ago."""
+
+    def __contains__(self, key: object) -> bool:
+        found = super().__contains__(key)
+        self.clear()
+        return found
+
+
+def test_a_verdict_that_another_thread_drops_meanwhile_is_no_error(cluster: Cluster) -> None:
+    body = config("web")
+    body["data"] = {}
+    reconcile(cluster.client, body)
+    cluster.client.verdicts = Forgetful(cluster.client.verdicts)
+    assert not reconcile(cluster.client, body).changed

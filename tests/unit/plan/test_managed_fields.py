@@ -71,6 +71,18 @@ def test_list_elements_are_found_by_their_keys() -> None:
     assert not is_same(pod("web:2"), found)
 
 
+def test_elements_in_another_order_are_not_the_same_wherever_others_have_theirs() -> None:
+    body = document("Pod", spec={"containers": [{"name": "web"}, {"name": "api"}]})
+    fields = {"f:spec": {"f:containers": {f'k:{{"name":"{name}"}}': {".": {}, "f:name": {}} for name in ("api", "web")}}}
+    found = live(body, fields)
+    found["spec"]["containers"].insert(1, {"name": "sidecar"})
+    assert is_same(body, found)
+    found["spec"]["containers"].reverse()
+    assert not is_same(body, found)
+    assert is_same(document(data=[1, 2]), live(document(data=[1, 3, 2]), {"f:data": {"v:2": {}, "v:1": {}}}))
+    assert not is_same(document(data=[1, 2]), live(document(data=[2, 1]), {"f:data": {"v:1": {}, "v:2": {}}}))
+
+
 def test_a_list_of_another_length_is_undecided() -> None:
     body = pod("web:1")
     body["spec"]["containers"].append({"name": "two"})
