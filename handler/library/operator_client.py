@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from handler.cluster.api import Api
 from handler.cluster.connect import ClusterConnection, connect
 from handler.cluster.discovery import Discovery
-from handler.cluster.lister import Followed
+from handler.cluster.lister import Followed, LiveChange
 from handler.cluster.lister import Lister as SharedLister
 from handler.cluster.live import Listing, Object, named, pages
 from handler.cluster.vendor_models import connection_of
@@ -137,7 +137,7 @@ class ClusterLister:
     """
 
     def __init__(self, client: Client, namespaces: Collection[str] = ()) -> None:
-        self._lister = SharedLister(client.api, keep=lambda item: item)
+        self._lister, self._verdicts = SharedLister(client.api, keep=lambda item: item), client.verdicts
         self._namespaces = frozenset([namespaces] if isinstance(namespaces, str) else namespaces)
         self._process = os.getpid()
         self._closed = False
@@ -172,7 +172,7 @@ class ClusterLister:
         with self._lock:
             key = (resource, scope)
             if key not in self._followed:
-                self._followed[key] = self._lister.follow(resource, scope)
+                self._followed[key] = self._lister.follow(resource, scope, hear=self._heard)
             followed = self._followed[key]
         followed.answered(_FIRST_LIST)
         if followed.error is not None:
@@ -180,6 +180,11 @@ class ClusterLister:
         if not followed.complete:
             raise ClusterUnavailable.of(f"list {resource.group_kind}", f"wasn't answered whole in {_FIRST_LIST:g} s")
         return followed
+
+    def _heard(self, change: LiveChange) -> None:
+        """Forget an object that is gone, whoever deleted it."""
+        if change.after is None:
+            self._verdicts.pop(change.identity, None)
 
     def close(self) -> None:
         """End all WATCHes; what was heard doesn't count any more."""

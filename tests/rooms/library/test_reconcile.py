@@ -200,3 +200,11 @@ def test_a_configured_client_of_the_kubernetes_package_is_taken_over(control_pla
         configured.set_default_header("Impersonate-User", "someone")
         with pytest.raises(Exception, match=r"Impersonate-User of its own.*Client.of\(api_client.configuration\)"):
             Client.of(configured)
+
+
+def test_nothing_is_kept_of_what_others_delete(client: Client, kubectl: Kubectl, namespace: str) -> None:
+    with Lister(client) as lister:
+        reconcile(client, [deployment(namespace)], lister=lister)
+        assert client.verdicts, "the server writes 0.5 as 500m, so that its word is kept"
+        kubectl.run("delete", "deployment", "web", "-n", namespace)
+        until(lambda: not client.verdicts)
