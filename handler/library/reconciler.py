@@ -124,6 +124,8 @@ class _Reconciliation:
         self._updated: list[UpdatedObject] = []
         self._deleted: list[Identity] = []
         self._unchanged: list[Identity] = []
+        self._uids: set[str] = set()
+        """Of what is expected: one object may be read as two kinds, as an Event is."""
 
     def done(self) -> Reconciled:
         updated = sorted(self._updated, key=lambda each: each.identity)
@@ -201,6 +203,7 @@ class _Reconciliation:
         return same
 
     def _is_same(self, item: ExpectedObject, live: Object) -> bool:
+        self._uids.add(live["metadata"]["uid"])
         if live["metadata"].get("deletionTimestamp"):
             return False
         if is_same(item.body, live, self._manager):
@@ -237,6 +240,7 @@ class _Reconciliation:
             return
 
     def _applied(self, item: ExpectedObject, resource: Resource, live: Object | None, stored: Object) -> None:
+        self._uids.add(stored["metadata"]["uid"])
         if live is None:
             self._created.append(item.identity)
         elif live["metadata"].get("resourceVersion") == stored["metadata"].get("resourceVersion"):
@@ -280,7 +284,10 @@ class _Reconciliation:
             (found[kind], self.attempt(_place(found[kind], namespace), partial(self._items, found[kind], namespace))) for kind in found
         ]
         self.end_if_failed()
-        may_go = partial(_may_go, wanted, opted, selector, namespace)
+
+        def may_go(live: Object) -> bool:
+            return live["metadata"]["uid"] not in self._uids and _may_go(wanted, opted, selector, namespace, live)
+
         going = [(resource, live) for resource, listed in items for live in listed or () if may_go(live)]
         going.sort(key=lambda each: sort_key(identity_of(each[1])), reverse=True)
         for _, stage in itertools.groupby(going, key=lambda each: sort_key(identity_of(each[1]))[0]):

@@ -208,3 +208,12 @@ def test_nothing_is_kept_of_what_others_delete(client: Client, kubectl: Kubectl,
         assert client.verdicts, "the server writes 0.5 as 500m, so that its word is kept"
         kubectl.run("delete", "deployment", "web", "-n", namespace)
         until(lambda: not client.verdicts)
+
+
+def test_an_expected_object_isnt_deleted_as_another_kind(client: Client, kubectl: Kubectl, namespace: str) -> None:
+    about = {"apiVersion": "v1", "kind": "Pod", "name": "x", "namespace": namespace}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": namespace, "labels": LABELS}}
+    for _ in range(2):
+        done = reconcile(client, [event | {"involvedObject": about}], namespace, LABELS, kinds=("events.k8s.io/v1/Event",))
+        assert done.deleted == ()
+    kubectl.run("get", "event", "e", "-n", namespace)
