@@ -67,7 +67,7 @@ def labels_are_texts(match_labels: Json) -> Iterator[Fault]:
 def matches_soon(regex: str) -> Iterator[Fault]:
     """A regular expression is one, and takes no time that grows out of bounds with the keys, which users of the cluster choose."""
     if wrong := regex_fault(regex):
-        yield Fault("regex", wrong, "write it as RE2 has it: no look-around and no back-references")
+        yield Fault("regex", wrong, "write it as RE2 has it, without look-around and back-references, and classes as [A-Za-z]")
 
 
 def template_stands_alone(

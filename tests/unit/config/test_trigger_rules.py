@@ -95,7 +95,7 @@ FOLLOWING = {"promoted": {"from": "grafana"}}
         (
             [triggered(MAIN | {"keyTransformations": [{"regex": "(a+)+"}]})],
             f"{OF_MAIN}.keyTransformations[0].regex",
-            "repeats without a bound",
+            "repeats what may match in several ways itself",
         ),
         ([labelled(matchLabels={"app": 1})], LABELS, 'app: expected the value of a label, found "1"; quote it if it is a number'),
         ([labelled(matchLabels={"a b": "c"})], LABELS, 'expected the name of a label, found "a b"'),
