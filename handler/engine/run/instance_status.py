@@ -136,7 +136,7 @@ def _overall(target: Target, state: State | None, now: float) -> _Said:
     if state is None:
         return _UNKNOWN, "NotStarted", "its first run hasn't begun", NOT_STARTED
     if target.instance and target.instance.terminating:
-        return _FALSE, "Pruning", f"it is being deleted; its objects are pruned. {state.status.message}".strip(), IN_PROGRESS
+        return _FALSE, "Pruning", "it is being deleted; its objects are pruned once it is gone: a finalizer may keep it", IN_PROGRESS
     if state.held:
         return _FALSE, "Held", f"{'; '.join(state.held.reasons)}; to allow it: {allowing(target.name, state.held)}", _current(state)
     if state.awaits:
