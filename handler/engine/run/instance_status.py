@@ -74,11 +74,17 @@ def merged(live: Mapping[str, Any], wanted: Iterable[InstanceCondition], generat
     status = status if isinstance(status, dict) else {}
     stands = status.get("conditions")
     stands = stands if isinstance(stands, list) else []
-    known = {each.get("type"): each for each in stands if isinstance(each, dict)}
+    known = {_type(each): each for each in stands if isinstance(each, dict)}
     observed = max(generation, _count(status.get("observedGeneration")))
     made = {each.type: _condition(each, known.get(each.type), observed, now, mask) for each in wanted}
     kept = [made.pop(each["type"]) if _type(each) in made else each for each in stands if _type(each) in made or not _is_ours(_type(each))]
     return {**status, "conditions": [*kept, *made.values()], **({"observedGeneration": observed} if observed else {})}
+
+
+def is_of_another_form(live: Mapping[str, Any]) -> bool:
+    """Whether a live object's status, or its conditions, are no such thing: what others keep there would be lost."""
+    status = live.get("status")
+    return not isinstance(status, dict | None) or not isinstance((status or {}).get("conditions"), list | None)
 
 
 def is_told(live: Mapping[str, Any]) -> bool:
