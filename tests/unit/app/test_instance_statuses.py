@@ -171,7 +171,7 @@ def test_a_status_of_another_form_is_left_to_whose_it_is(cluster: Cluster, caplo
     with caplog.at_level(logging.WARNING, "anneal.status"):
         heard(cluster, ended(), phase())
     assert not cluster.writes
-    assert [record.fields["fix"] for record in caplog.records] == ["write `writeStatus: false` beside mainResource"]  # type: ignore[attr-defined]
+    assert [record.fields["fix"] for record in caplog.records] == ["write `writeStatus: false` beside mainResource"]  # type: ignore[attr-defined]  # our extra
 
 
 def test_a_failure_that_no_record_could_take_stands_until_a_record_says_more(cluster: Cluster) -> None:
