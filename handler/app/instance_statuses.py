@@ -44,6 +44,8 @@ _SCHEMA = (
     "{type: integer, format: int64}, conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}"
 )
 
+_OFF = "write `writeStatus: false` beside mainResource"
+
 
 class StatusWays(Protocol):
     """What leads to an instance's object and record; `Connections` is it."""
@@ -187,6 +189,9 @@ class InstanceStatuses:
         live = api.get(path, subject=str(identity)) if path else None
         if resource is None or live is None or live["metadata"].get("uid") != target.instance.uid:
             return True  # gone, or another of the same name, which is an instance of its own
+        if instance_status.is_of_another_form(live):
+            self._log(target, "form", "status.conditions of its object holds no list of conditions: it is another's", _OFF)
+            return True
         status = self._made(target, live, due, resource)
         if status is None or status == live.get("status") or self._cut.get(target.name) == _timeless(status):
             return True

@@ -22,6 +22,7 @@ from handler.config.settings import Owner, Target
 from handler.config.value_formats import FORMS
 from handler.model.errors import Problem
 from handler.model.event import Job
+from handler.model.instance import template_of
 from handler.model.numbers import many
 from handler.model.plan import Change
 from handler.model.result import Result
@@ -37,7 +38,7 @@ def adopt(session: Session, target: str | None, owners: tuple[str, ...], yes: bo
     named = in_order(_owner(each) for text in owners for each in text.split(","))
     chosen, yes = session.target(target), yes or bool(approve)  # an id is named only by who has seen what it allows
     if chosen.adopt == "never":
-        raise click.UsageError(f"target {chosen.name} has `adopt: never`, and so nothing is taken over; remove that line first")
+        raise click.UsageError(_never(session, chosen))
     if approve and not named:
         raise click.UsageError("--approve allows what one takeover holds: pass the --from that it was held with, too")
     if named and not (yes or dry_run or session.output.interactive):
@@ -55,6 +56,14 @@ def adopt(session: Session, target: str | None, owners: tuple[str, ...], yes: bo
         session.output.line("nothing was changed", "warn")
         return reports.FAILED
     return _take(session, chosen, named, approve, survey.ended)
+
+
+def _never(session: Session, target: Target) -> str:
+    """Say why nothing is taken over, and the way out: of an instance its trigger may be why."""
+    template = session.settings.target(template_of(target.name))
+    if target.instance and template and template.adopt != "never":
+        return f"the trigger of {template.name} lets instances take over nothing; write `adoptUnowned: true` beside mainResource first"
+    return f"target {target.name} has `adopt: never`, and so nothing is taken over; remove that line first"
 
 
 def _owner(text: str) -> Owner:

@@ -70,7 +70,7 @@ _NAMES = ("apiVersion", "kind", "name", "namespace")
 def _masked_texts(value: Any, hide: Callable[[str], str]) -> Any:
     """Return an object without the texts that it was made from and that no text may show; what names objects stays."""
     if isinstance(value, dict):
-        return {key: each if key in _NAMES else _masked_texts(each, hide) for key, each in value.items()}
+        return {key if key in _NAMES else hide(key): each if key in _NAMES else _masked_texts(each, hide) for key, each in value.items()}
     if isinstance(value, list):
         return [_masked_texts(each, hide) for each in value]
     return hide(value) if isinstance(value, str) else value

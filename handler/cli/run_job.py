@@ -20,6 +20,7 @@ from handler.app.run_events import SETTLE
 from handler.app.run_guard import announced
 from handler.cli import diff, logs, reports
 from handler.cli.session import Session
+from handler.config.instance_target import refuse_template
 from handler.config.settings import Target
 from handler.engine.reconcile import reconcile
 from handler.engine.run.errors import NotPromoted
@@ -46,8 +47,9 @@ def run(session: Session, job: Job, doing: str) -> Result:
 def run_as(session: Session, target: Target, job: Job, doing: str, adoptions: Adoptions | None = None) -> Result:
     """Run a job with another spelling of its target, without that counting as a change of its settings.
 
-    `adoptions`: takes what isn't ours yet.
+    `adoptions`: takes what isn't ours yet. Raises ConfigInvalid: it is a template; no record says so.
     """
+    refuse_template(target, "has objects of its own")
     session.sandbox.start()
     made = session.handler.dependencies(target.name)
     planner = replace(made.planner, target=target, verdicts={}, adoptions=adoptions)

@@ -67,7 +67,7 @@ def labels_are_texts(match_labels: Json) -> Iterator[Fault]:
 def matches_soon(regex: str) -> Iterator[Fault]:
     """A regular expression is one, and takes no time that grows out of bounds with the keys, which users of the cluster choose."""
     if wrong := regex_fault(regex):
-        yield Fault("regex", wrong, "write it as RE2 has it: no look-around and no back-references")
+        yield Fault("regex", wrong, "write it as RE2 has it, without look-around and back-references, and classes as [A-Za-z]")
 
 
 def template_stands_alone(
@@ -113,6 +113,25 @@ def no_template_is_awaited(targets: tuple[Target, ...]) -> Iterator[Fault]:
             yield Fault("targets", seen, "follow another target", (target.name, "revision", "promoted", "from"))
 
 
+def statuses_have_one_writer(targets: tuple[Target, ...]) -> Iterator[Fault]:
+    """Two templates of the same objects would write the same conditions: what one says of its run would be lost to the other's."""
+    writers: dict[object, str] = {}
+    for target in targets:
+        resource = target.trigger.resource if target.trigger else None
+        main = next((each for each in resource.resources if each.name == resource.main_resource), None) if resource else None
+        if resource is None or main is None or not resource.write_status:
+            continue
+        group = main.api_version.rpartition("/")[0]
+        if "." not in group or group.endswith(".k8s.io"):  # Kubernetes' own, whose status is never written
+            continue
+        which = (target.cluster, target.namespaces, group, main.kind, main.namespace, main.label_selector.query, main.key_transformations)
+        first = writers.setdefault(which, target.name)
+        if first != target.name:
+            seen = f"{first} writes the status of the same objects, too"
+            place = (target.name, "trigger", "resource", "mainResource")
+            yield Fault("targets", seen, "write `writeStatus: false` beside it", place)
+
+
 OF_TRIGGERS = (
     SettingRule(ResourceTrigger, ("main_resource", "resources"), main_is_listed),
     SettingRule(ResourceTrigger, ("main_resource", "resources"), main_is_no_secret),
@@ -122,4 +141,5 @@ OF_TRIGGERS = (
     SettingRule(Target, ("name", "trigger", "renamed_from", "exclusive", "depends_on", "revision"), template_stands_alone),
     SettingRule(Target, ("trigger", "renderer"), takes_an_object),
     SettingRule(Settings, ("targets",), no_template_is_awaited),
+    SettingRule(Settings, ("targets",), statuses_have_one_writer),
 )

@@ -1,7 +1,7 @@
 """One object of a template's main resource: the instance that it stands for, and its name as a target. Pure.
 
     <template>.<namespace>.<name>     <template>.<name> of a cluster-scoped object
-    <template>.<what fits>-<digest>   where that is longer than the value of a label may be
+    <template>.<what fits>-<digest>   where that is longer than the value of a label may be, or holds what names of targets don't
 
 Law: what an instance is configured by is its object without what servers and controllers write: no status of it starts a run.
 """
@@ -54,10 +54,11 @@ def is_covered(target: str, globs: Iterable[str]) -> bool:
 def instance_name(template: str, namespace: str, name: str) -> str:
     """Return the name of an instance as a target; always the same one for an object."""
     whole = ".".join(filter(None, (template, namespace, name)))
-    if len(whole) <= LONGEST:
+    if is_target_name(whole):
         return whole
     digest = hashlib.sha256(f"{namespace}/{name}".encode()).hexdigest()[:_DIGITS]
-    return f"{whole[: LONGEST - _DIGITS - 1].rstrip('.-')}-{digest}"
+    plain = re.sub(r"[.-]*\.[.-]*", ".", re.sub("[^a-z0-9.-]", "-", whole.lower()))  # Roles may be called `system:Node`
+    return f"{plain[: LONGEST - _DIGITS - 1].rstrip('.-')}-{digest}"
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def _expanded(replacement: str, found: re.Match[str]) -> str:
 
 def _group(found: re.Match[str], name: str) -> str:
     try:
-        return found[int(name) if name.isdigit() else name] or ""
+        return found[int(name) if name.isascii() and name.isdigit() else name] or ""
     except IndexError:
         return ""
 

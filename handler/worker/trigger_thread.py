@@ -49,7 +49,7 @@ class TriggerThread:
             self._ends += 1
             try:
                 self._trigger.watch(self._targets, self._ask, self._stop)
-            except (Exception, SystemExit):  # noqa: BLE001 - it is not ours
+            except BaseException:  # noqa: BLE001 - it is not ours: what asyncio cancels is no Exception
                 _LOG.exception("a trigger has failed, and is begun again", extra={"fields": fields})
             else:
                 if not self._stop.is_set():

@@ -119,7 +119,13 @@ def test_what_lives_already_is_taken_over_only_where_the_trigger_says_so(opened:
     widgets.create("a")
     assert "adoptUnowned: true" in widgets.cli("apply", widgets.name, code=1)
     assert widgets.made() == {"a-1": "9"}
-    assert "which lives" in widgets.cli("retire", f"{widgets.name}.{widgets.name}.a", "--prune", "-y", code=1)
+    instance = f"{widgets.name}.{widgets.name}.a"
+    assert "adoptUnowned: true" in widgets.cli("adopt", instance, code=64)
+    for command in ("adopt", "prune"):
+        assert "is a template" in widgets.cli(command, widgets.name, *(("-y",) if command == "prune" else ()), code=1)
+    rows = [line.split()[:2] for line in widgets.cli("status", widgets.name).splitlines()]
+    assert [widgets.name, "template"] in rows  # no record says that it failed
+    assert "which lives" in widgets.cli("retire", instance, "--prune", "-y", code=1)
     widgets.configure(adoptUnowned=True)
     widgets.cli("apply", widgets.name)
     assert widgets.made() == {"a-1": "1"}

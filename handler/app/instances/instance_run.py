@@ -9,11 +9,13 @@ from handler.app.instances.instance_end import end
 from handler.app.instances.registry import Instances
 from handler.app.target_runner import TargetRunner
 from handler.config.instance_target import InstanceTarget
-from handler.model.errors import Suspended
-from handler.model.event import Job
+from handler.model.errors import NoInstance, Suspended
+from handler.model.event import RESOURCE, Job
 from handler.model.names import run_id
 from handler.model.result import Outcome, Result
 from handler.state.suspension import suspension
+
+_OF_THEMSELVES = ("tick", "drift", RESOURCE)
 
 
 def run(handler: TargetRunner, instances: Instances, job: Job, stop: threading.Event, reconcile: Callable[[Job], Result]) -> Result:
@@ -21,7 +23,13 @@ def run(handler: TargetRunner, instances: Instances, job: Job, stop: threading.E
     known = instances.leaving.get(job.target)
     if known is not None and not job.dry_run:
         return end(handler, instances, job, known, stop)
-    target = instances.find(job.target)
+    try:
+        target = instances.find(job.target)
+    except NoInstance:
+        if job.trigger not in _OF_THEMSELVES:
+            raise
+        seen = "its object went before this run began; its template ends it"  # no failure: nobody asked for it by name
+        return Result(job.target, Outcome.UNCHANGED, trigger=job.cause, message=seen, run=job.run or run_id(job.target))
     if target.instance.terminating:
         seen = f"{target.instance.identity} is being deleted: nothing is applied for it any more"
         return Result(job.target, Outcome.UNCHANGED, trigger=job.cause, message=seen, run=job.run or run_id(job.target))

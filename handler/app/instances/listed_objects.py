@@ -67,6 +67,15 @@ def not_served(watched: WatchedResource) -> KindNotServed:
     return KindNotServed.of(f"{watched.kind}.{watched.api_version}", seen, fix=fix)
 
 
+def is_own(live: Object) -> bool:
+    """Whether an object is a record or a Lease of Anneal's: each run writes it, so what followed from it would run for ever."""
+    metadata = live.get("metadata") or {}
+    if not str(metadata.get("name")).startswith("anneal-"):
+        return False
+    found: bool = (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") == "anneal"
+    return found
+
+
 class ListedObjects:
     """Objects by one paged LIST at each question: for commands, which end."""
 

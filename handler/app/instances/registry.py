@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from handler.app.connections import Connections
-from handler.app.instances.listed_objects import ListedObjects, WatchedObjects, served
+from handler.app.instances.listed_objects import ListedObjects, WatchedObjects, is_own, served
 from handler.app.instances.vanished import definition_of
 from handler.cluster.live import matches
 from handler.config.instance_target import InstanceTarget, instance_target
@@ -214,7 +214,7 @@ class Instances:
             block = f"{{name: {name}, apiVersion: GROUP/VERSION, kind: KIND}}"
             fix = f"it watches {known}; for another add - {block} under trigger.resource.resources"
             raise OperatorError.of(f"target {template_of(target.name)}", seen, fix=fix)
-        return self.source.objects(target, watched, scope_of(target, watched))
+        return [each for each in self.source.objects(target, watched, scope_of(target, watched)) if not is_own(each)]
 
 
 def scope_of(target: Target, watched: WatchedResource) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from handler.app.instance_statuses import InstanceStatuses
 from handler.app.instances.due_jobs import DueJobs
 from handler.app.instances.followed_objects import FollowedObjects
+from handler.app.instances.listed_objects import is_own
 from handler.app.instances.registry import Instances, trigger_of
 from handler.app.instances.template_run import Ask, TemplateRuns
 from handler.cluster.lister import LiveChange
@@ -84,7 +85,7 @@ class InstanceWatch:
         target = self._templates[template]
         if watched.name == trigger_of(target).main_resource:
             self._main_changed(target, change)
-        elif _told(change.before) != _told(change.after):
+        elif not _is_own(change) and _told(change.before) != _told(change.after):
             self._listed_changed(target, watched, change)
 
     def _main_changed(self, template: Target, change: LiveChange) -> None:
@@ -171,6 +172,11 @@ class InstanceWatch:
 
 def _shape(target: InstanceTarget) -> tuple[str, str, bool]:
     return target.instance.uid, target.instance.digest, target.instance.terminating
+
+
+def _is_own(change: LiveChange) -> bool:
+    live = change.after or change.before
+    return live is not None and is_own(live)
 
 
 def _told(live: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -74,11 +74,17 @@ def merged(live: Mapping[str, Any], wanted: Iterable[InstanceCondition], generat
     status = status if isinstance(status, dict) else {}
     stands = status.get("conditions")
     stands = stands if isinstance(stands, list) else []
-    known = {each.get("type"): each for each in stands if isinstance(each, dict)}
+    known = {_type(each): each for each in stands if isinstance(each, dict)}
     observed = max(generation, _count(status.get("observedGeneration")))
     made = {each.type: _condition(each, known.get(each.type), observed, now, mask) for each in wanted}
     kept = [made.pop(each["type"]) if _type(each) in made else each for each in stands if _type(each) in made or not _is_ours(_type(each))]
     return {**status, "conditions": [*kept, *made.values()], **({"observedGeneration": observed} if observed else {})}
+
+
+def is_of_another_form(live: Mapping[str, Any]) -> bool:
+    """Whether a live object's status, or its conditions, are no such thing: what others keep there would be lost."""
+    status = live.get("status")
+    return not isinstance(status, dict | None) or not isinstance((status or {}).get("conditions"), list | None)
 
 
 def is_told(live: Mapping[str, Any]) -> bool:
@@ -136,7 +142,7 @@ def _overall(target: Target, state: State | None, now: float) -> _Said:
     if state is None:
         return _UNKNOWN, "NotStarted", "its first run hasn't begun", NOT_STARTED
     if target.instance and target.instance.terminating:
-        return _FALSE, "Pruning", f"it is being deleted; its objects are pruned. {state.status.message}".strip(), IN_PROGRESS
+        return _FALSE, "Pruning", "it is being deleted; its objects are pruned once it is gone: a finalizer may keep it", IN_PROGRESS
     if state.held:
         return _FALSE, "Held", f"{'; '.join(state.held.reasons)}; to allow it: {allowing(target.name, state.held)}", _current(state)
     if state.awaits:

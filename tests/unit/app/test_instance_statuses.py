@@ -165,6 +165,15 @@ def test_what_a_schema_cuts_is_logged_and_not_written_again(cluster: Cluster, ca
     assert not statuses._cut
 
 
+@pytest.mark.parametrize("status", ["busy", {"conditions": {"Synced": "True"}}])
+def test_a_status_of_another_form_is_left_to_whose_it_is(cluster: Cluster, caplog: pytest.LogCaptureFixture, status: object) -> None:
+    cluster.live["status"] = status
+    with caplog.at_level(logging.WARNING, "anneal.status"):
+        heard(cluster, ended(), phase())
+    assert not cluster.writes
+    assert [record.fields["fix"] for record in caplog.records] == ["write `writeStatus: false` beside mainResource"]  # type: ignore[attr-defined]  # our extra
+
+
 def test_a_failure_that_no_record_could_take_stands_until_a_record_says_more(cluster: Cluster) -> None:
     cluster.state = None
     failed = ended(outcome=Outcome.FAILED, recorded=False, who="author", message="a.yaml: password hunter2")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from handler.app.instances.objects import is_own
 
 from handler.app.instances.registry import Instances
 from handler.config.git_settings import Repository
@@ -28,6 +29,15 @@ class Everything:
 
     def objects(self, target: Target, watched: WatchedResource, namespace: str) -> list[dict[str, Any]]:
         return [{"kind": watched.kind, "of": target.name, "in": namespace}]
+
+
+def test_own_records_and_leases_are_in_no_list() -> None:
+    ours, theirs = {"app.kubernetes.io/managed-by": "anneal"}, {"app.kubernetes.io/managed-by": "helm"}
+    made = [
+        {"metadata": {"name": name, "labels": labels}}
+        for name, labels in (("anneal-shop.ns.a", ours), ("anneal-shop", theirs), ("shop", ours), ("anneal-x", None))
+    ]
+    assert [is_own(each) for each in made] == [True, False, False, False]
 
 
 def test_a_resource_that_isnt_watched_is_refused_with_those_that_are_and_the_block_to_add() -> None:

@@ -95,7 +95,7 @@ FOLLOWING = {"promoted": {"from": "grafana"}}
         (
             [triggered(MAIN | {"keyTransformations": [{"regex": "(a+)+"}]})],
             f"{OF_MAIN}.keyTransformations[0].regex",
-            "repeats without a bound",
+            "repeats what may match in several ways itself",
         ),
         ([labelled(matchLabels={"app": 1})], LABELS, 'app: expected the value of a label, found "1"; quote it if it is a number'),
         ([labelled(matchLabels={"a b": "c"})], LABELS, 'expected the name of a label, found "a b"'),
@@ -132,3 +132,15 @@ def test_each_resource_has_a_name_of_its_own() -> None:
 def test_the_main_resource_is_found_by_its_name() -> None:
     trigger = ResourceTrigger("b", (WatchedResource("a", "v1", "Pod"), WatchedResource("b", "v1", "Node")))
     assert (trigger.main.kind, [each.kind for each in trigger.listed]) == ("Node", ["Pod"])
+
+
+def test_two_templates_write_no_status_of_the_same_objects() -> None:
+    again = {**triggered(MAIN), "name": "again"}
+    (seen,) = mistakes(triggered(MAIN), again)
+    assert "targets[again].trigger.resource.mainResource: grafana writes the status of the same objects, too" in seen
+    again["trigger"]["resource"]["writeStatus"] = False
+    narrowed = ({"kind": "Other"}, {"namespace": "shop"})
+    others = [{**triggered(MAIN | more), "name": f"other-{number}"} for number, more in enumerate(narrowed)]
+    assert len(read(triggered(MAIN), again, *others).targets) == 4
+    own = {"name": "grafana", "apiVersion": "v1", "kind": "Namespace"}
+    assert len(read(triggered(own), {**triggered(own), "name": "again"}).targets) == 2

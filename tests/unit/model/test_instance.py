@@ -94,6 +94,14 @@ def test_the_name_of_an_instance_is_a_targets_and_a_labels(template: str, namesp
     assert re.fullmatch(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*", found)  # a ConfigMap's
 
 
+@pytest.mark.parametrize("name", ["system:Node", "UPPER", "dot.", ".-x", "a,b=c", "ü", "...", "x..-y"])
+def test_an_object_that_is_called_as_no_target_may_be_has_a_digest_in_its_name(name: str) -> None:
+    found = instance_name("roles", "shop", name)
+    assert is_target_name(found)
+    assert re.search("-[0-9a-f]{10}$", found)
+    assert found.startswith("roles.shop")
+
+
 def test_long_names_that_are_cut_alike_stay_apart() -> None:
     first, second = (instance_name("grafana", "shop", f"{'x' * 60}.{end}") for end in "ab")
     assert first != second

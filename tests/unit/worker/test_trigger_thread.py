@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import threading
@@ -51,7 +52,11 @@ def test_what_it_asks_for_is_a_run_that_reports_call_by_its_name() -> None:
     assert job.asked > 0, "an older look at the git host isn't enough"
 
 
-@pytest.mark.parametrize("ends", [lambda: 1 / 0, sys.exit, lambda: None], ids=["raises", "exits", "returns"])
+def cancelled() -> None:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("ends", [lambda: 1 / 0, sys.exit, cancelled, lambda: None], ids=["raises", "exits", "is cancelled", "returns"])
 def test_one_that_ends_is_logged_and_begun_again(ends: Callable[[], object], caplog: pytest.LogCaptureFixture) -> None:
     jobs: list[Job] = []
     calls: list[int] = []

@@ -271,6 +271,11 @@ def test_a_status_of_another_form_is_written_over(status: object) -> None:
     assert not is_told({"status": status})
 
 
+def test_what_is_no_condition_stays_where_it_is() -> None:
+    odd: list[Any] = ["text", None, {"type": ["a"]}, {"no": "type"}]
+    assert merged({"status": {"conditions": odd}}, [READY], 0, NOW, plain)["conditions"][:4] == odd
+
+
 def test_only_a_status_with_ready_is_told() -> None:
     assert is_told({"status": {"conditions": [{"type": "Ready"}]}})
     assert not is_told({"status": {"conditions": [{"type": "Other"}, "odd"]}})
