@@ -189,7 +189,7 @@ class InstanceStatuses:
         live = api.get(path, subject=str(identity)) if path else None
         if resource is None or live is None or live["metadata"].get("uid") != target.instance.uid:
             return True  # gone, or another of the same name, which is an instance of its own
-        if instance_status.is_of_another_form(live):
+        if instance_conditions.is_of_another_form(live):
             self._log(target, "form", "status.conditions of its object holds no list of conditions: it is another's", _OFF)
             return True
         status = self._made(target, live, due, resource)

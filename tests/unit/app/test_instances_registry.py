@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from handler.app.instances.objects import is_own
 
+from handler.app.instances.listed_objects import is_own
 from handler.app.instances.registry import Instances
 from handler.config.git_settings import Repository
 from handler.config.instance_target import instance_target
