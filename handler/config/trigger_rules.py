@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from handler.config.git_settings import Revision
-from handler.config.key_regex import regex_fault
+from handler.config.key_regex import key_regex
 from handler.config.renderer_settings import AUTO, FILE, HELM, KUSTOMIZE, NIX, RendererSettings
 from handler.config.setting_fault import Fault, SettingRule
 from handler.config.settings import Settings, Target
@@ -64,10 +64,12 @@ def labels_are_texts(match_labels: Json) -> Iterator[Fault]:
             yield Fault("match_labels", seen, "quote it if it is a number")
 
 
-def matches_soon(regex: str) -> Iterator[Fault]:
-    """A regular expression is one, and takes no time that grows out of bounds with the keys, which users of the cluster choose."""
-    if wrong := regex_fault(regex):
-        yield Fault("regex", wrong, "write it as RE2 has it, without look-around and back-references, and classes as [A-Za-z]")
+def is_a_key_regex(regex: str) -> Iterator[Fault]:
+    """A regular expression is one of RE2's."""
+    try:
+        key_regex(regex)
+    except ValueError as error:
+        yield Fault("regex", f"can't be read: {error}", "write it as RE2 has it: no look-around and no back-references")
 
 
 def template_stands_alone(
@@ -137,7 +139,7 @@ OF_TRIGGERS = (
     SettingRule(ResourceTrigger, ("main_resource", "resources"), main_is_no_secret),
     SettingRule(SelectorRequirement, ("operator", "values"), values_fit),
     SettingRule(LabelSelector, ("match_labels",), labels_are_texts),
-    SettingRule(KeyTransformation, ("regex",), matches_soon),
+    SettingRule(KeyTransformation, ("regex",), is_a_key_regex),
     SettingRule(Target, ("name", "trigger", "renamed_from", "exclusive", "depends_on", "revision"), template_stands_alone),
     SettingRule(Target, ("trigger", "renderer"), takes_an_object),
     SettingRule(Settings, ("targets",), no_template_is_awaited),

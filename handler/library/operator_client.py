@@ -182,7 +182,7 @@ class ClusterLister:
         return followed
 
     def _heard(self, change: LiveChange) -> None:
-        """Forget an object that is gone, whoever deleted it."""
+        """Forget an object that is gone, by whatever deleted it."""
         if change.after is None:
             self._verdicts.pop(change.identity, None)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
+from handler.config.key_regex import KeyMatch, key_regex
 from handler.config.trigger_settings import KeyTransformation
 
 _GROUP = re.compile(r"\$(?:\{(\w+)\}|(\w+)|(\$))")
@@ -20,7 +20,7 @@ _GROUP = re.compile(r"\$(?:\{(\w+)\}|(\w+)|(\$))")
 def instance_key(key: str, transformations: Sequence[KeyTransformation]) -> str | None:
     """Return the key of the instance that an object's key leads to; None: it leads to none."""
     for each in transformations:
-        found = _compiled(each.regex).fullmatch(key)
+        found = key_regex(each.regex).fullmatch(key)
         if each.action == "replace":
             key = _expanded(each.replacement, found) if found else key
         elif (found is not None) != (each.action == "keep"):
@@ -30,18 +30,13 @@ def instance_key(key: str, transformations: Sequence[KeyTransformation]) -> str 
     return key
 
 
-def _expanded(replacement: str, found: re.Match[str]) -> str:
+def _expanded(replacement: str, found: KeyMatch) -> str:
     """Fill in the groups as Go does: one that there isn't is empty, `$$` is a dollar."""
     return _GROUP.sub(lambda each: "$" if each[3] else _group(found, each[1] or each[2]), replacement)
 
 
-def _group(found: re.Match[str], name: str) -> str:
+def _group(found: KeyMatch, name: str) -> str:
     try:
         return found[int(name) if name.isascii() and name.isdigit() else name] or ""
     except IndexError:
         return ""
-
-
-@lru_cache(100)
-def _compiled(regex: str) -> re.Pattern[str]:
-    return re.compile(regex, re.ASCII)

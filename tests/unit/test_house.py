@@ -23,7 +23,7 @@ FILE_LINES = 400  # fewer than
 FUNCTION_LINES = 50  # at most, its docstring not counted
 
 VENDORS = {
-    "config": {"cel_expr_python", "yaml"},
+    "config": {"cel_expr_python", "re2", "yaml"},
     "source": {"cryptography", "dulwich", "urllib3", "paramiko", "jwt", "pysequoia", "semantic_version"},
     "triggers": {"standardwebhooks"},
     "feedback": {"prometheus_client"},

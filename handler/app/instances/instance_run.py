@@ -28,7 +28,7 @@ def run(handler: TargetRunner, instances: Instances, job: Job, stop: threading.E
     except NoInstance:
         if job.trigger not in _OF_THEMSELVES:
             raise
-        seen = "its object went before this run began; its template ends it"  # no failure: nobody asked for it by name
+        seen = "its object went before this run began; its template ends it"  # no failure: no person has asked for it by name
         return Result(job.target, Outcome.UNCHANGED, trigger=job.cause, message=seen, run=job.run or run_id(job.target))
     if target.instance.terminating:
         seen = f"{target.instance.identity} is being deleted: nothing is applied for it any more"

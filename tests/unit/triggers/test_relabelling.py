@@ -28,7 +28,7 @@ GRAFANA = (KeyTransformation("keep", PREFIXED), KeyTransformation(regex=PREFIXED
         ("shop/main", (KeyTransformation(regex="(?P<space>.*)/.*", replacement="${space}/all"),), "shop/all"),
         ("shop/main", (KeyTransformation(regex="(.*)/(x)?.*", replacement="$1/$$2$2$9$none"),), "shop/$2"),
         ("shop/main", (KeyTransformation(regex=".*", replacement=""),), None),
-        ("shop/main", (KeyTransformation(regex=".*", replacement="$\u00b2x$\u0663"),), None),
+        ("shop/main", (KeyTransformation(regex=".*", replacement="$\u00b2x$\u0663$99999999999999999999"),), None),
         ("node-1", (KeyTransformation(regex="node-(.*)", replacement="machine-$1"),), "machine-1"),
     ],
 )
