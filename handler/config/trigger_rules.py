@@ -33,7 +33,9 @@ def main_is_listed(main_resource: str, resources: tuple[WatchedResource, ...]) -
     """The main resource is one of those that are watched."""
     names = [each.name for each in resources]
     if main_resource not in names:
-        yield Fault("main_resource", f"names none of the resources, which are {', '.join(names)}", "write the name of one of them")
+        known = f"which are {', '.join(names)}" if names else "for there are none"
+        row = f"write the name of one of them, or add `- {{name: {main_resource}, apiVersion: GROUP/VERSION, kind: KIND}}` to resources"
+        yield Fault("main_resource", f"names none of the resources, {known}", row)
 
 
 def main_is_no_secret(main_resource: str, resources: tuple[WatchedResource, ...]) -> Iterator[Fault]:
