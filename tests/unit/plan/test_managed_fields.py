@@ -73,7 +73,7 @@ def test_list_elements_are_found_by_their_keys() -> None:
 
 def test_elements_in_another_order_are_not_the_same_wherever_others_have_theirs() -> None:
     body = document("Pod", spec={"containers": [{"name": "web"}, {"name": "api"}]})
-    fields = {"f:spec": {"f:containers": {f'k:{{"name":"{name}"}}': {".": {}, "f:name": {}} for name in ("api", "web")}}}
+    fields: dict[str, Any] = {"f:spec": {"f:containers": {f'k:{{"name":"{name}"}}': {".": {}, "f:name": {}} for name in ("api", "web")}}}
     found = live(body, fields)
     found["spec"]["containers"].insert(1, {"name": "sidecar"})
     assert is_same(body, found)
