@@ -206,8 +206,10 @@ class Handler(TargetRunner):
         return min(LOOK_SLACK, self.settings.interval / 10)
 
     def digest(self, target: Target) -> str:
-        """Return the digest of a target's settings."""
-        return self._once(("digest", target.name), lambda: settings_digest(target))
+        """Return the digest of a target's settings; made once, of an instance anew for another object."""
+        key = ("digest", target.name)
+        of, found = self._once(key, lambda: (target, settings_digest(target)))
+        return found if of == target else self._anew(key, (target, settings_digest(target)))[1]
 
     def render(self, target: Target, tree: Tree, *, older: bool = False) -> Rendered:
         """Render a target's path of a tree to be shown; its cluster is asked only for what charts look at, or for values.

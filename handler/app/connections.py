@@ -290,8 +290,7 @@ class Connections:
         def uid(fresh: bool) -> str:
             if fresh or key not in self._made:
                 found = objects(target).cluster_uid()
-                with self._lock:  # others may be counting what is made
-                    self._made[key] = found
+                return str(self._anew(key, found))
             return str(self._made[key])
 
         return uid
@@ -308,6 +307,12 @@ class Connections:
         with self._lock:
             gone = [self._made.pop((kind, cluster, account), None) for kind in ("api", "brief")]
             self._asked_before += sum(each.requests for each in gone if isinstance(each, Api))
+
+    def _anew(self, key: Hashable, made: T) -> T:
+        """Keep a part in place of another one."""
+        with self._lock:  # others may be counting what is made
+            self._made[key] = made
+        return made
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Make a shared part at its first use; when two threads make it at once, the first one's is kept."""

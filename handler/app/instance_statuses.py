@@ -22,13 +22,13 @@ from handler.config.instance_target import InstanceTarget
 from handler.config.settings import Target
 from handler.config.settings_digest import settings_digest
 from handler.engine.run import instance_conditions
+from handler.model.api_groups import is_certainly_custom
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved
 from handler.model.instance import is_instance
 from handler.model.manifest import canonical
 from handler.model.names import Resource
 from handler.model.result import Outcome, Result
 from handler.model.run_event import HealthChanged, RunEnded, RunPhase
-from handler.plan.prune import is_custom
 from handler.state.store import StateStore
 
 _LOG = logging.getLogger("anneal.status")
@@ -169,7 +169,7 @@ class InstanceStatuses:
     def _written_of(self, name: str, due: _Due) -> None:
         target = self._target(name)
         resource = target.trigger.resource if target and target.trigger else None
-        if target is None or resource is None or not (resource.write_status and is_custom(target.instance.identity.group)):
+        if target is None or resource is None or not (resource.write_status and is_certainly_custom(target.instance.identity.group)):
             self.forget(name)  # the status of Kubernetes' own kinds is its controllers'
             return
         try:

@@ -20,7 +20,7 @@ from handler.config.settings import Cluster, Prune, Settings, Target
 from handler.engine.planner.members import living
 from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
-from handler.model.errors import AccessDenied, AnnealError
+from handler.model.errors import AccessDenied, AnnealError, OperatorError
 from handler.model.instance import Instance
 from handler.model.names import Identity
 from handler.model.plan import Change
@@ -72,10 +72,12 @@ def retire_of(
     )
 
 
-def claims(ways: TargetRunner, written: Settings, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
+def claims(
+    ways: TargetRunner, written: Settings, retiring: Target, identities: Collection[Identity], *, certain: bool = False
+) -> dict[Identity, str]:
     """Return which objects configured targets of this cluster declare at their heads, or may declare and can't be rendered.
 
-    A template itself declares nothing.
+    A template itself declares nothing. `certain`: raise OperatorError where that can't be seen: no person decides what stays for ever.
     """
     found: dict[Identity, str] = {}
     here = (written.state_namespace, written.installation) == (ways.settings.state_namespace, ways.settings.installation)
@@ -88,6 +90,9 @@ def claims(ways: TargetRunner, written: Settings, retiring: Target, identities: 
             found |= {each: declared[each] for each in mine if each in declared}
         except AnnealError as error:
             first = error.problems[0] if error.problems else error
+            if certain:
+                seen = f"target {other.name} may declare {mine[0]}, and that can't be seen: {first}"
+                raise OperatorError.of(f"target {retiring.name}", seen, fix=f"anneal check {other.name}") from None
             found |= dict.fromkeys(mine, f"target {other.name} may declare it, and that can't be seen: {first}")
     return found
 

@@ -13,9 +13,9 @@ from handler.app.instances.registry import Instances, trigger_of
 from handler.cli.needed_rights import Grant
 from handler.config.instance_target import InstanceTarget
 from handler.config.settings import Settings, Target
+from handler.model.api_groups import is_certainly_custom, is_kubernetes_own
 from handler.model.names import Resource
 from handler.plan.admission import CRD
-from handler.plan.prune import is_custom
 
 Served = Mapping[str, Resource]
 """How the cluster serves what a trigger watches, by the names of the resources."""
@@ -46,7 +46,7 @@ def follower_grants(settings: Settings, template: Target, resources: Served) -> 
         Grant(where, "coordination.k8s.io", "leases", _KEEPS),
         Grant(trigger.main.namespace if main.namespaced else "", main.group, main.plural, FOLLOWS),
     ]
-    if is_custom(main.group):
+    if not is_kubernetes_own(main.group):
         grants.append(Grant("", CRD.group, "customresourcedefinitions", ("get",), (f"{main.plural}.{main.group}",)))
     if trigger.service_account and main.namespaced:
         grants.append(Grant("", "", "serviceaccounts", ("impersonate",), (trigger.service_account,)))
@@ -62,5 +62,5 @@ def instance_grants(instance: InstanceTarget, resources: Served) -> Iterator[Gra
         yield Grant((each.namespace or own) if resource.namespaced else "", resource.group, resource.plural, FOLLOWS)
     main, space = resources[trigger.main_resource], instance.instance.identity.namespace
     yield Grant(space, main.group, main.plural, FOLLOWS)
-    if trigger.write_status and is_custom(main.group):
+    if trigger.write_status and is_certainly_custom(main.group):
         yield Grant(space, main.group, f"{main.plural}/status" if main.status else main.plural, ("patch",))

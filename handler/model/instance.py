@@ -27,12 +27,13 @@ _WRITTEN_BY_SERVERS = ("managedFields", "resourceVersion", "generation", "selfLi
 
 
 _LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
-_TARGET = re.compile(rf"(?=.{{1,56}}\Z){_LABEL}|(?=.{{1,{LONGEST}}}\Z){_LABEL}(?:\.{_LABEL})+")
+TARGET_NAME = re.compile(rf"(?=.{{1,56}}\Z){_LABEL}|(?=.{{1,{LONGEST}}}\Z){_LABEL}(?:\.{_LABEL})+")
+"""Of a configured target or an instance; the whole text must match."""
 
 
 def is_target_name(text: str) -> bool:
     """Whether a text may be the name of a target, configured or an instance."""
-    return _TARGET.fullmatch(text) is not None
+    return TARGET_NAME.fullmatch(text) is not None
 
 
 def template_of(target: str) -> str:

@@ -12,7 +12,6 @@ earlier.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,12 +20,13 @@ from functools import lru_cache
 from typing import Any
 
 from handler.config.settings import Prune
+from handler.model.api_groups import is_kubernetes_own
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of
 from handler.model.numbers import many
 from handler.model.plan import Action, Change
 from handler.plan.inventory import marked_target
 from handler.plan.ownership import foreign_owner
-from handler.plan.prune import ALLOW, is_custom
+from handler.plan.prune import ALLOW
 
 KEEP = "anneal.dev/prune=disabled"  # the annotation by which a person keeps an object, as kubectl writes it
 SYSTEM = ""  # what is left alone as the system's own, or with its owner: no word is said of it
@@ -63,11 +63,6 @@ _NAMING = frozenset(
     }
 )
 """Kinds that no namespace has and whose objects name something in one; custom resources do, too."""
-_BUILT_IN = re.compile(
-    r"(admissionregistration|apiextensions|apiregistration|authentication|authorization|certificates|coordination|discovery|events|networking"
-    r"|flowcontrol\.apiserver|internal\.apiserver|node|rbac\.authorization|resource|scheduling|storage|storagemigration)\.k8s\.io"
-)
-"""The groups of Kubernetes itself that are called as those of its subprojects are."""
 _VIEWS = frozenset({"image.openshift.io", "project.openshift.io", "user.openshift.io"})  # many, or others' objects; they name nothing
 _MIRRORED = frozenset({"projectcalico.org", "crd.projectcalico.org"})
 """Both serve one object, under two uids, each with labels of its own: what git declares of one is undeclared in the other."""
@@ -179,7 +174,7 @@ def is_read_for_names(resource: Resource) -> bool:
 
 def _is_operators(group: str) -> bool:
     """Whether the kinds of an API group aren't Kubernetes' own, also where it is called as one of those: an operator works for them."""
-    return is_custom(group) or (group.endswith(".k8s.io") and not _BUILT_IN.fullmatch(group))
+    return not is_kubernetes_own(group)
 
 
 def may_own_data(kind: GroupKind) -> bool:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.config.settings import Target
+from handler.model.api_groups import is_certainly_custom
 from handler.model.manifest import at
 from handler.model.names import IDENTITY, KUBERNIXOS, PART_OF, Identity, Resource, identity_of
 from handler.plan.admission import NAMESPACE, allows, listed
 from handler.plan.managed_fields import managed_fields
 from handler.plan.ownership import Manager, foreign_owner, owns_label
-from handler.plan.prune import is_custom
 
 VERBS = frozenset({"get", "list", "update", "patch", "delete"})
 """What a kind must be served with to be looked through, as upstream."""
@@ -67,7 +67,7 @@ def _is_last_applied(live: Mapping[str, Any]) -> bool:
     if not isinstance(applied, dict) or not isinstance(applied.get("metadata"), dict):
         return False
     one, other = identity_of(dict(live)), identity_of(applied)
-    moved = one.group != other.group and not (is_custom(one.group) or is_custom(other.group))  # as Deployments from extensions to apps
+    moved = one.group != other.group and not any(map(is_certainly_custom, (one.group, other.group)))  # as from extensions to apps
     named = replace(other, group=one.group if moved else other.group) == one
     return named and at(applied, "metadata", "labels", KUBERNIXOS) == at(live, "metadata", "labels", KUBERNIXOS)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.config.settings import Target
+from handler.model.api_groups import is_certainly_custom
 from handler.model.instance import Instance
 from handler.model.names import GroupKind, Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import Action, Change
@@ -149,7 +150,6 @@ def _unread(facts: PruneFacts) -> str:
 
 
 _ADMISSION, _CUSTOM, _CRDS, _WORKLOADS, _SUPPORT, _HOLDERS = range(6)
-_BUILT_IN = ("", "apps", "batch", "autoscaling", "policy", "extensions")
 _SUPPORTING = frozenset(
     {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Secret", "PriorityClass"}
 )
@@ -170,11 +170,6 @@ def prune_stages(changes: Sequence[Change], bodies: Mapping[Identity, dict[str, 
     return tuple(tuple(staged[level]) for level in sorted(staged))
 
 
-def is_custom(group: str) -> bool:
-    """Whether the kinds of an API group are certainly brought by a CRD or an APIService."""
-    return group not in _BUILT_IN and not group.endswith(".k8s.io")
-
-
 def _class(identity: Identity) -> int:
     if identity.group_kind == NAMESPACE or identity.kind in ("PersistentVolume", "PersistentVolumeClaim"):
         return _HOLDERS
@@ -182,7 +177,7 @@ def _class(identity: Identity) -> int:
         return _ADMISSION
     if identity.group_kind == CRD:
         return _CRDS
-    if is_custom(identity.group):
+    if is_certainly_custom(identity.group):
         return _CUSTOM
     return _SUPPORT if identity.kind in _SUPPORTING else _WORKLOADS
 

@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 
 from handler.model.event import NAMED, Delivery, Job
+from handler.model.instance import TARGET_NAME
 from handler.model.names import run_id, target_of
 from handler.queues.pending import Work
 
@@ -39,7 +40,6 @@ _OURS = frozenset({"deliveries", "asked", "moment", "merged", "named", "actors"}
 """Of a whole document what a message has in another form, or not at all."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _APPROVE = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_TARGET = re.compile(r"[a-z0-9]([-a-z0-9]{0,54}[a-z0-9])?")
 _RUN = re.compile(r"[0-9a-f]{1,64}")
 _LOOKS = 20
 
@@ -151,7 +151,7 @@ def _cut(text: str, most: int) -> str:
 # --- reading
 def _work(written: dict[str, Any]) -> Work:
     _check_version(written.get("v"))
-    target, run, trigger = _text(written, "target", _TARGET), _text(written, "run"), _text(written, "trigger")
+    target, run, trigger = _text(written, "target", TARGET_NAME), _text(written, "run"), _text(written, "trigger")
     if trigger not in _TRIGGERS:
         raise ValueError(f"unknown trigger {trigger[:40]!a}")
     if target_of(run) != target or not _RUN.fullmatch(run[len(target) + 1 :]):

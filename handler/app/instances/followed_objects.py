@@ -71,7 +71,7 @@ class FollowedObjects:
     def leave(self, template: str, namespace: str) -> None:
         """Follow no longer what the instances of a namespace saw by the rights of their account."""
         with self._lock:
-            keys = [key for key in self._followed if key[0] == template and key[2] and key[3] == namespace]
+            keys = [key for key in self._followed if key[0] == template and key[2].partition("/")[0] == namespace]
             gone = [self._followed.pop(key) for key in keys]
             ended = [key for key in self._listers if key[1] and not any((each[4], each[2]) == key for each in self._followed)]
             listers = [self._listers.pop(key) for key in ended]

@@ -141,6 +141,6 @@ def _retire(handler: TargetRunner, template: Target, target: InstanceTarget, kno
         lambda _: False,
         settings.lease_duration,
         prune=template.prune.enabled,
-        claims=partial(claims, handler, settings, target),
+        claims=partial(claims, handler, settings, target, certain=True),
         ends=still_gone,
     )

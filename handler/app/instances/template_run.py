@@ -30,7 +30,7 @@ from handler.config.instance_target import InstanceTarget
 from handler.config.settings import Target
 from handler.engine import summary_shortcuts
 from handler.engine.run.errors import RequestRefused
-from handler.model.errors import AnnealError, Suspended
+from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, Suspended
 from handler.model.event import NAMED, Job
 from handler.model.instance import is_instance, template_of
 from handler.model.manifest import canonical
@@ -79,12 +79,13 @@ class TemplateRuns:
     def run(self, template: Target, job: Job, stop: threading.Event) -> Result:
         """Run a template once. Whatever goes wrong is its Result, and what goes wrong with instances that it runs."""
         since, name = time.monotonic(), job.run or run_id(job.target)
+        one = _TemplateRun(self, template, job, stop)
         try:
-            result = _TemplateRun(self, template, job, stop).go()
-        except Suspended as error:
-            result = _failed(job, error, Outcome.SUSPENDED)
+            result = one.go()
         except AnnealError as error:
-            result = _failed(job, error, Outcome.FAILED)
+            if one.first:  # the next one looks at all instances for the first time
+                self.started.discard(template.name)
+            result = _failed(job, error, Outcome.SUSPENDED if isinstance(error, Suspended) else Outcome.FAILED)
         return replace(result, duration=round(time.monotonic() - since, 3), run=name)
 
 
@@ -217,13 +218,22 @@ class _TemplateRun:
         records = {name: each for name, each in named.items() if is_instance(name) and template_of(name) == template.name}
         gone, kept = dict[str, RecordedInstance](), dict[str, str]()
         missing = sorted(records.keys() - instances.keys())
-        looks = together([partial(self._missing, name, records[name]) for name in missing])
+        looks = together([partial(self._seen, name, records[name]) for name in missing])
         for name, found in zip(missing, looks, strict=True):
             if isinstance(found, RecordedInstance):
                 gone[name] = found
             else:
                 kept[name] = found
         return TemplateLook(instances, gone, kept, records)
+
+    def _seen(self, name: str, metadata: Mapping[str, Any]) -> RecordedInstance | str:
+        """Return the same as `_missing`; a record that can't be read keeps its instance, and holds up no other."""
+        try:
+            return self._missing(name, metadata)
+        except (AccessDenied, ClusterUnavailable):
+            raise
+        except AnnealError as error:
+            return str(error)
 
     def _missing(self, name: str, metadata: Mapping[str, Any]) -> RecordedInstance | str:
         """Return the object of a record if that is gone for certain and its instance may end, else why it stays."""

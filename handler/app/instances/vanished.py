@@ -14,10 +14,10 @@ from handler.cluster.api import ApiRequest
 from handler.cluster.live import Object
 from handler.config.settings import Target
 from handler.config.trigger_settings import WatchedResource
+from handler.model.api_groups import is_kubernetes_own
 from handler.model.errors import AccessDenied, ApiRefused
 from handler.model.names import Identity, Resource
 from handler.plan.admission import CRD
-from handler.plan.prune import is_custom
 from handler.state.record import RecordedInstance
 
 
@@ -86,7 +86,7 @@ def _definition(ways: Kinds, template: Target, resource: Resource, known: str) -
 
 def definition_of(ways: Kinds, template: Target, resource: Resource) -> tuple[str, bool]:
     """Return the uid of a kind's definition, empty: it has none; and whether that is being deleted. Raises AnnealError, AccessDenied."""
-    if not is_custom(resource.group):
+    if is_kubernetes_own(resource.group):
         return "", False
     path = f"/apis/{CRD.group}/v1/customresourcedefinitions/{resource.plural}.{resource.group}"
     live = ways.api(template, impersonated=False).get(path)

@@ -145,11 +145,15 @@ class InstanceWatch:
     def _run(self) -> None:
         missing, tries, again = dict(self._templates), 0, 0.0
         while not self._stop.is_set():
-            if missing and time.monotonic() >= again:
-                tries += 1
-                missing, again = self._follow(missing, first=tries == 1), time.monotonic() + _TRIES.after(tries)
-            for name in self._due.take(1.0):
-                self.ask(Job(name, RESOURCE, asked=time.monotonic()))
+            try:
+                if missing and time.monotonic() >= again:
+                    tries, again = tries + 1, time.monotonic() + _TRIES.after(tries + 1)
+                    missing = self._follow(missing, first=tries == 1)
+                for name in self._due.take(1.0):
+                    self.ask(Job(name, RESOURCE, asked=time.monotonic()))
+            except Exception:  # noqa: BLE001 - without this thread nothing that changes would run any more
+                _LOG.exception("what has changed can't be run", extra={"fields": {"templates": len(self._templates)}})
+                self._stop.wait(1.0)
 
     def _follow(self, missing: dict[str, Target], *, first: bool) -> dict[str, Target]:
         """Follow the main resources, and what is listed by a template's own rights; return the templates that can't be yet."""

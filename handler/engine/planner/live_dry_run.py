@@ -15,6 +15,7 @@ from handler.cluster.api import Api
 from handler.cluster.write import DryRunner
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, MissingDependencies, is_by_schema, placed
 from handler.engine.planner.stand_in import mistakes_of, scratch
+from handler.model.api_groups import is_certainly_custom
 from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.manifest import at, canonical, items_at
 from handler.model.names import Resource
@@ -24,7 +25,6 @@ from handler.plan import missing_objects as missing
 from handler.plan.admission import CRD, Desired
 from handler.plan.judge import Judge
 from handler.plan.managed_fields import Fields, keyed, managed_fields, migrated, our_entry, recorded_in, without
-from handler.plan.prune import is_custom
 from handler.plan.takeover import Takeover, dropped, foreseen
 
 _ASKED = 50  # how many fields of one refused object the server is asked about, one by one
@@ -88,7 +88,7 @@ class LiveDryRun:
             kept = self._kept(taken)
             words = "; ".join(problem.message for problem in error.problems)
             return [live_only_fields.refusal(self.item, self.live, kept, words)] if kept else final
-        nulled = live_only_fields.nulled(self.live, merged, becomes, taken.goes) if is_custom(self.item.identity.group) else []
+        nulled = live_only_fields.nulled(self.live, merged, becomes, taken.goes) if is_certainly_custom(self.item.identity.group) else []
         if nulled:
             return [live_only_fields.left_null(self.item, self.live, nulled)]
         return [self.judge.present(self.item, self.live, becomes, taken)]

@@ -23,7 +23,7 @@ from handler.engine.run.promotion import NO_PROMOTION, Promotion
 from handler.engine.run.recovery_scan import FoundMembers, scan
 from handler.engine.run.shown_plan import ShownPlan
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
-from handler.model.event import Job
+from handler.model.event import RESOURCE, Job
 from handler.model.names import FIELD_MANAGER, run_id
 from handler.model.outside_inputs import APIS, OutsideInputs
 from handler.model.plan import Change, Hold, Plan, tally
@@ -291,7 +291,7 @@ class RunContext:
     def drift(self) -> bool:
         """Whether this run LISTs whatever git says: a drift run, one that was asked for, or one due after a takeover."""
         due = self.state.drift_due
-        wanted = self.job.drift and self.deps.target.drift != "ignore"
+        wanted = self.job.drift and (self.deps.target.drift != "ignore" or self.job.trigger == RESOURCE)  # what configures it has changed
         return wanted or self.state.requested is not None or bool(due and seconds_of(due) <= self.deps.clock())
 
     def is_recorded(self) -> bool:

@@ -18,5 +18,6 @@ def recorded_instance(target: Target, state: State) -> RecordedInstance | None:
     if known is not None and known.identity != instance.identity:
         seen = f"its record is of {known.identity}, and {instance.identity} has the same name as a target"
         raise StateInvalid.of(f"target {target.name}", seen, fix=f"give {instance.identity} another name")
-    definition = instance.definition or (known.definition if known else "")
+    before = known.definition if known and (known.uid == instance.uid or not instance.definition) else ""
+    definition = before or instance.definition  # one object has one definition, whatever a look that came late pairs it with
     return RecordedInstance(instance.identity, instance.uid, definition, instance.generation)

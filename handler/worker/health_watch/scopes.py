@@ -99,13 +99,16 @@ class Scopes:
         """Follow what these targets declare, and nothing else but what is kept; what a target isn't followed by any more, it forgets."""
         wanted: dict[Key, tuple[Api, Scope]] = {}
         before, self.keys, self.mute = self.keys, {}, {}
+        accounts: set[str] = set()
         for watched, api, discovery in targets:
             name, found = watched.target.name, dict(self._of(watched, discovery))
             self.keys[name] = tuple(found)
+            accounts.add(account_of(watched))
             for key in set(before.get(name, ())) - found.keys():
                 watched.forget(_kind_of(key), key[3])
             for key, scope in found.items():
                 wanted.setdefault(key, (api, scope))
+        self._narrow &= accounts
         for key in [key for key, each in self.followed.items() if key not in wanted and not each.kept]:
             dropped = self.followed.pop(key).scope
             dropped.close()

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from handler.app import retiring
 from handler.app.instances import instance_end
 from handler.app.instances.instance_end import end, may_not_end, planned_end
 from handler.config.git_settings import Repository
 from handler.config.settings import Settings, Target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
 from handler.engine.retire import Retired
-from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Suspended
+from handler.model.errors import AnnealError, Busy, ClusterUnavailable, GitUnavailable, OperatorError, Suspended
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
@@ -149,3 +150,19 @@ def test_the_rights_of_an_account_are_left_only_with_the_one_namespace_that_ther
     template = replace(TEMPLATE, trigger=TriggerSettings(replace(TRIGGER, across_namespaces=across)))
     target = instance_end._gone(Runner(*lives), template, KNOWN)  # type: ignore[arg-type]  # as much of it as is used
     assert (target.impersonate.service_account if target.impersonate else "") == account
+
+
+def test_what_another_target_may_declare_unseen_is_let_go_by_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person who retires a target sees what stays; an end by itself would leave it behind for ever."""
+    other = Target("other", TEMPLATE.repository, ("ns",))
+
+    def unseen(*_: Any) -> dict[Identity, str]:
+        raise GitUnavailable.of("https://git.example.com/shop.git", "its host refuses connections")
+
+    monkeypatch.setattr(retiring, "_declared", unseen)
+    monkeypatch.setattr(retiring, "is_here", lambda *_: True)
+    written, member = Settings((TEMPLATE, other)), Identity("", "ConfigMap", "ns", "a-1")
+    asked: Any = (Runner(), written, replace(TEMPLATE, name=NAME), [member])
+    assert "that can't be seen" in retiring.claims(*asked)[member]
+    with pytest.raises(OperatorError, match=r"target other may declare ConfigMap/ns/a-1.*refuses connections; anneal check other"):
+        retiring.claims(*asked, certain=True)

@@ -17,7 +17,7 @@ from handler.config.git_settings import Repository
 from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import HoldAbove, Prune, Settings, Target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
-from handler.model.errors import ClusterUnavailable
+from handler.model.errors import ClusterUnavailable, StateInvalid
 from handler.model.event import Job
 from handler.model.instance import Instance
 from handler.model.names import Identity
@@ -173,6 +173,39 @@ def test_what_is_paused_or_may_not_be_touched_any_more_doesnt_end(gone: dict[str
     result, asked = run(runner)
     assert (runner.leaving, asked) == ({}, [("shop.ns.a", "tick")])
     assert "shop.ns.b stays: target shop may touch nothing in namespace ns any more" in result.message
+
+
+def test_a_record_that_cant_be_read_keeps_its_instance_and_holds_up_no_other(gone: dict[str, Absence]) -> None:
+    class Odd(Runner):
+        def brief_store(self, target: Target) -> Store:
+            if target.name == "shop.ns.b":
+                raise StateInvalid.of("ConfigMap/anneal-system/anneal-shop.ns.b", "is no record")
+            return super().brief_store(target)
+
+    runner = Odd("a", "abc")
+    result, asked = run(runner)
+    assert (list(runner.leaving), asked) == (["shop.ns.c"], [("shop.ns.c", "resource"), ("shop.ns.a", "tick")])
+    assert "shop.ns.b stays: ConfigMap/anneal-system/anneal-shop.ns.b: is no record" in result.message
+
+
+def test_the_first_look_at_all_instances_is_one_that_succeeds(gone: dict[str, Absence]) -> None:
+    class Down(Runner):
+        def overview(self, kind: str, namespace: str, selector: str = "") -> list[dict[str, Any]]:
+            if self.error:
+                raise ClusterUnavailable.of("list ConfigMap", "is down")
+            return super().overview(kind, namespace, selector)
+
+        def look(self, template: Target) -> Mapping[str, InstanceTarget]:
+            return {each.name: each for each in map(instance, self.live)}
+
+    runner = Down("a", "a")
+    runs = TemplateRuns(runner, runner)  # type: ignore[arg-type]  # as much of them as is used
+    runner.error = ClusterUnavailable.of("cluster", "is down")  # type: ignore[assignment]  # None at first
+    assert run(runner, runs=runs)[0].outcome is Outcome.FAILED
+    assert runs.started == set()
+    runner.error = None
+    run(runner, runs=runs)
+    assert runs.started == {"shop"}
 
 
 def test_a_look_that_fails_ends_nothing_and_is_recorded_until_it_is_well(gone: dict[str, Absence]) -> None:

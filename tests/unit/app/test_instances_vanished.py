@@ -99,3 +99,15 @@ def test_what_a_look_finds(served: list[Resource | None], live: Answer, crd: Ans
 def test_what_cant_be_asked_is_no_absence(error: Exception) -> None:
     with pytest.raises(type(error)):
         look_for(Cluster([WIDGET], live=error, crd=None), TEMPLATE, MAIN, KNOWN)  # type: ignore[arg-type]  # as much as is used
+
+
+def test_a_subproject_of_kubernetes_has_a_definition_too() -> None:
+    """Gateways and VolumeSnapshots go with their CRDs as others do, though their groups are called like those of the API server."""
+    gateway = Resource("gateway.networking.k8s.io", "v1", "Gateway", "gateways", True, frozenset({"list"}))
+    cluster = Cluster([gateway], live=GONE, crd=None)
+    crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gateways.gateway.networking.k8s.io"
+    cluster.answers = {"/apis/gateway.networking.k8s.io/v1/namespaces/ns/gateways/a": GONE, crd: named("crd-2")}
+    known = RecordedInstance(Identity("gateway.networking.k8s.io", "Gateway", "ns", "a"), "u-1", "crd-1")
+    main = WatchedResource("gateway", "gateway.networking.k8s.io/v1", "Gateway")
+    found = look_for(cluster, TEMPLATE, main, known)  # type: ignore[arg-type]  # as much as is used
+    assert (found.state, "was deleted and made anew" in found.why) == ("unknown", True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from handler.config.git_settings import Repository
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.config.trigger_settings import KeyTransformation, ResourceTrigger, TriggerSettings, WatchedResource
+from handler.model.event import Job
 from handler.model.names import Resource, identity_of
 
 POD = WatchedResource("pod", "v1", "Pod", key_transformations=(KeyTransformation(regex="(.*)/w-(.*)", replacement="$1/$2"),))
@@ -105,6 +108,27 @@ def test_what_is_there_when_a_process_starts_is_left_to_the_templates_first_run(
     assert heard(watch, None, widget()) == set()
     assert heard(watch, None, pod("w-a"), 1) == set()
     assert watch.instances.known("shop.ns.a")
+
+
+def test_no_mistake_ends_the_thread_that_runs_what_changes(watch: InstanceWatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    mistakes, asked = [RuntimeError("can't start new thread")], threading.Event()
+
+    def ask(job: Job) -> None:
+        if mistakes:
+            raise mistakes.pop()
+        asked.set()
+
+    watch.ask = ask
+    monkeypatch.setattr(watch, "_follow", lambda *_, **__: {})
+    watch._due.put("shop.ns.a")
+    thread = threading.Thread(target=watch._run, daemon=True)
+    thread.start()
+    while mistakes:
+        time.sleep(0.01)
+    watch._due.put("shop.ns.b")
+    assert asked.wait(60)
+    watch._stop.set()
+    thread.join(60)
 
 
 def test_instances_that_come_and_go_leave_nothing(watch: InstanceWatch) -> None:

@@ -38,6 +38,12 @@ def test_a_settled_message_is_acknowledged_and_another_comes_again_with_back_off
     assert len(side.works) == 4
 
 
+def test_what_is_asked_of_an_instance_is_handed_on_as_its_template_is_known(side: Side) -> None:
+    runs = [side.ask("shop.web.main", commit=SHA), side.push("infra.web.main", "d1"), side.push("other.web.main", "d2")]
+    side.poll()
+    assert side.handed == runs[:2]
+
+
 def test_pushes_of_one_target_go_together_and_are_acknowledged_together(side: Side) -> None:
     runs = [side.push("shop", f"d{number}") for number in range(4)]
     side.poll()

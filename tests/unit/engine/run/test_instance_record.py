@@ -29,6 +29,12 @@ def test_a_run_records_the_object_that_it_is_for() -> None:
     assert recorded_instance(TARGET, replace(BLANK, instance=RecordedInstance(IDENTITY, "u-1", "crd-1", 3))) == found
 
 
+def test_an_object_keeps_the_definition_that_it_was_recorded_with() -> None:
+    """A look may pair an object that went with its definition with the one that came after that."""
+    known = RecordedInstance(IDENTITY, "u-2", "crd-1", 3)
+    assert recorded_instance(TARGET, replace(BLANK, instance=known)) == replace(known, generation=7)
+
+
 def test_a_definition_that_may_not_be_read_any_more_stays_as_it_was_known() -> None:
     unread = replace(TARGET, instance=replace(TARGET.instance, definition=""))
     found = recorded_instance(unread, replace(BLANK, instance=RecordedInstance(IDENTITY, "u-1", "crd-1")))
