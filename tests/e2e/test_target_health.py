@@ -84,6 +84,7 @@ def test_health_that_nobody_watches_any_more_is_unknown(shop: Shop, watching: An
     watch = watching()
     objects, beat = shop.handler.objects(shop.target), Heartbeat(shop.handler.objects(shop.target), STATES, "default")
     until(lambda: (found := beat.read().watched) and found.duration == 6.0)
+    until(lambda: (judged := shop.state().health) and judged.state == HealthState.HEALTHY)
     health, found = shop.state().health, beat.read().watched
     assert found
     assert known(health, found, objects.server_time(), 1800.0) == health
