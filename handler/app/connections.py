@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -316,9 +317,10 @@ class Connections:
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Make a shared part at its first use; when two threads make it at once, the first one's is kept."""
-        if key not in self._made:
-            made = make()
-            with self._lock:
-                self._made.setdefault(key, made)
-        found: T = self._made[key]
-        return found
+        with suppress(KeyError):
+            found: T = self._made[key]
+            return found
+        made = make()
+        with self._lock:
+            kept: T = self._made.setdefault(key, made)
+        return kept  # though another thread has let go of it by now

@@ -180,11 +180,12 @@ class Overview:
             return denied
 
     def _saw_cluster(self, group: list[Target], found: _Cluster | AnnealError) -> None:
+        group = [target for target in group if target.name in self._rows]  # a late answer may be about others, too
         for target in group:
             row = self._rows[target.name]
             unread = TargetRow(target, time.time(), trouble=found if isinstance(found, AnnealError) else None, newest=row.newest)
             self._rows[target.name] = unread if isinstance(found, AnnealError) else self._row(target, found)
-        if not isinstance(found, AnnealError):
+        if group and not isinstance(found, AnnealError):
             self._saw_instances([target for target in group if target.is_template], found)
             cluster = group[0].cluster
             self._uids[cluster] = found.uid
@@ -249,7 +250,9 @@ class Overview:
             return _Whole(state, lease, error)
 
     def _saw_whole(self, target: Target, found: _Whole | AnnealError) -> None:
-        row = self._rows[target.name]
+        row = self._rows.get(target.name)
+        if row is None:  # too late: it isn't looked at any more, or an instance that this look hasn't found yet
+            return
         if isinstance(found, AnnealError):
             self._rows[target.name] = replace(row, trouble=found, whole=True)
             return

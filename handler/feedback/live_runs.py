@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 
 from handler.model.plan import Change
 from handler.model.result import Outcome
-from handler.model.run_event import HealthChanged, ObjectsWritten, OpenWait, PlanHeld, RunEnded, RunPhase, RunPlanned
+from handler.model.run_event import HealthChanged, InstanceGone, ObjectsWritten, OpenWait, PlanHeld, RunEnded, RunPhase, RunPlanned
 
 Json = dict[str, Any]
-Heard = RunPlanned | RunPhase | ObjectsWritten | RunEnded | HealthChanged | PlanHeld
+Heard = RunPlanned | RunPhase | ObjectsWritten | RunEnded | HealthChanged | InstanceGone | PlanHeld
 WRITTEN = 50  # objects of a run that are named, the last ones
 WAITS, MISSING, LONGEST = 20, 10, 300
 """Waits of a run, lines of a wait and characters of a line."""
@@ -98,7 +98,7 @@ class _Picture:
 class LiveRuns:
     """The pictures of this life of the worker. `clock`: seconds since the epoch."""
 
-    hears: ClassVar[tuple[type, ...]] = (RunPlanned, RunPhase, ObjectsWritten, RunEnded, HealthChanged, PlanHeld)
+    hears: ClassVar[tuple[type, ...]] = (RunPlanned, RunPhase, ObjectsWritten, RunEnded, HealthChanged, InstanceGone, PlanHeld)
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -126,6 +126,8 @@ class LiveRuns:
                     self._ended(event)
                 case HealthChanged():
                     self._beside(event.target)
+                case InstanceGone():
+                    self._pictures.pop(event.target, None)
             self._count(event.result.target if isinstance(event, RunEnded) else event.target)
 
     def recorded(self, target: str) -> None:
@@ -171,7 +173,9 @@ class LiveRuns:
         self._versions.pop(target, None)
         self._versions[target] = self._version
         if len(self._versions) > TARGETS:  # instances come and go without end
-            del self._versions[next(iter(self._versions))]
+            oldest = next(iter(self._versions))
+            del self._versions[oldest]
+            self._pictures.pop(oldest, None)
         self._changed.notify_all()
 
     def _of(self, target: str, run: str) -> _Picture:

@@ -127,6 +127,13 @@ class HealthFound:
 
 
 @dataclass(frozen=True, slots=True)
+class InstanceGone:
+    """An instance isn't known any more; an event, so that all announced of it before is heard before."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlanHeld:
     """A plan waits for approval from now on."""
 
@@ -136,7 +143,7 @@ class PlanHeld:
     hold: Hold
 
 
-RunEvent = DeliveryDecided | RunPhase | RunPlanned | ObjectsWritten | RunEnded | HealthChanged | HealthFound | PlanHeld
+RunEvent = DeliveryDecided | RunPhase | RunPlanned | ObjectsWritten | RunEnded | HealthChanged | HealthFound | InstanceGone | PlanHeld
 Announce = Callable[[RunEvent], None]  # takes an event. It never waits and never raises; any thread may call it
 
 

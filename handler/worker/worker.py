@@ -25,6 +25,7 @@ from handler.feedback.prometheus import RunMetrics
 from handler.model.event import Job
 from handler.model.instance import template_of
 from handler.model.result import Outcome, Result
+from handler.model.run_event import InstanceGone
 from handler.queues.bulkheads import Bulkheads
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.inline import Inline
@@ -121,7 +122,7 @@ class Worker:
         self._instances = parts.instances
         if self._instances:
             known, self._instances.ask = self._instances.instances, self._due
-            known.left.append(self._ticks.forget)
+            known.left += (self._ticks.forget, lambda name: events.announce(InstanceGone(name)))
             self._instances.status = events.add("resource", known.ways, known.known, parts.mask)
         self._trigger = TriggerThread(parts.trigger, tuple(sorted(self._names)), self._due) if parts.trigger else None
         self._heart: HeartbeatRenewal | None = None

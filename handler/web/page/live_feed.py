@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from handler.feedback.live_runs import ENDED
 from handler.model.errors import StateInvalid, WorkerUnavailable
 from handler.model.instance import is_target_name, template_of
 from handler.web.page.overview import OVERVIEW
@@ -240,12 +241,12 @@ class LiveFeed:
                     topic.due = 0.0
             for name, picture in answer["targets"].items():
                 self._note(name, self._live.get(name), picture)
+            self._drop_ended()
         return bool(answer["targets"])
 
     def _note(self, name: str, before: Json | None, picture: Json | None) -> None:
-        if picture is None:
-            self._live.pop(name, None)  # instances come and go
-        else:
+        self._live.pop(name, None)  # instances come and go
+        if picture is not None:
             self._live[name] = picture
         recorded = picture is None or _without(picture, _OF_RUN) != _without(before or {}, _OF_RUN)
         if recorded and (overview := self._topics.get(OVERVIEW)):
@@ -253,6 +254,12 @@ class LiveFeed:
         if topic := self._topics.get(name):
             topic.changed.add(name)
             topic.stale |= recorded
+
+    def _drop_ended(self) -> None:
+        """Drop the pictures of ended runs as the worker does, but for open pages."""
+        ended = [name for name, picture in self._live.items() if picture and picture["ended"] and name not in self._topics]
+        for name in ended[:-ENDED]:
+            del self._live[name]
 
     def _rows(self, topic: _Topic) -> Mapping[str, str]:
         """Return the rendered rows that differ from the last ones."""

@@ -47,6 +47,7 @@ from handler.worker.health_watch.watched_target import WatchedTarget
 _LOG = logging.getLogger("anneal.health")
 _TURN = 0.5  # seconds between two turns of a cluster's thread
 _DELAY = 5.0  # seconds that a worker has for what its start asks of it
+_ANEW = 5.0  # seconds between two LISTs that newcomers ask for
 _RECORDS = 20  # records that one turn reads
 _READING = 3.0  # seconds after which one turn reads no further target's reasons
 _WORDINGS = 3
@@ -113,6 +114,7 @@ class ClusterWatch:
     passed: float = 0.0
     lapsed: float = math.inf
     resolved: float = 0.0
+    anew: float = -math.inf
     unserved: frozenset[GroupKind] = frozenset()
     cut: bool = False
     worded: dict[str, tuple[float, ...]] = field(default_factory=dict)
@@ -158,10 +160,14 @@ class ClusterWatch:
             self.owners = {key: owner for key, owner in self.owners.items() if owner.target.name not in gone}
         return bool(gone)
 
-    def _look_anew(self) -> None:
-        """LIST again where those that have come may have members that were seen before."""
+    def _look_anew(self, now: float) -> None:
+        """LIST again, not too often, where those that have come may have members that were seen before; until then they aren't judged."""
+        keys, waits = self.scopes.keys, now - self.anew < min(_ANEW, self.settings.health_interval)
         read = {name for name in self.arrivals.joined if not self.watched[state_name(name)].is_stale}
-        self.scopes.restart({key for name in read for key in self.scopes.keys.get(name, ())})
+        read = {name for name in read if not keys.get(name) or (not waits and self.scopes.are_whole(name))}
+        if anew := {key for name in read for key in keys.get(name, ())}:
+            self.anew = now
+            self.scopes.restart(anew)
         self.arrivals.joined -= read
 
     def _members(self, known: WatchedTarget) -> Members:
@@ -217,8 +223,6 @@ class ClusterWatch:
                 self._read(known, now)
         if stale or passes or gone:
             self._adjust(now)
-        if self.arrivals.joined:
-            self._look_anew()
         for known in self.watched.values():
             known.beat(now)
             if passes or known.moved or known.since:
@@ -229,6 +233,7 @@ class ClusterWatch:
             self.passed, self.lapsed = now, now + INTERVALS * self.settings.health_interval
         if passes or not self.judging:
             self._beat(now)
+        self._look_anew(now)  # last: what a LIST makes unknown for a moment was judged before, however many come
 
     def _beat(self, now: float) -> None:
         """Say that health is watched: once each target was judged, and as long as records can be read."""
@@ -335,7 +340,10 @@ class ClusterWatch:
         trouble = known.trouble or self.scopes.trouble(known.target.name, now - INTERVALS * self.settings.health_interval)
         if trouble is not None:
             return self._unknown(known, trouble)
-        if not (known.commit or known.declared) or (known.kinds and not self.scopes.are_whole(known.target.name)):
+        if known.kinds and (known.target.name in self.arrivals.joined or not self.scopes.are_whole(known.target.name)):
+            known.moved = True  # judged as soon as its kinds are LISTed
+            return known.health
+        if not (known.commit or known.declared):
             return known.health
         look, settling = known.look(now), known.settling(now)
         if not self.scopes.show(known.target.name, known.applied) or known.lags(look, now):

@@ -29,6 +29,7 @@ from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.fakes.worker_parts import remember
 from tests.unit.state.samples import blank, sha
+from tests.unit.waiting import until
 
 NOW = 1_900_000_000.0
 EAST, WEST = Cluster(SecretRef(file="east")), Cluster(SecretRef(file="west"))
@@ -257,3 +258,28 @@ def test_a_target_of_a_local_directory_needs_no_server(ways: Ways) -> None:
     row = overview(ways, made)["local"]
     assert (row.is_served, row.level) == (None, Level.WELL)
     assert ways.asked["head"] == 0
+
+
+def test_what_is_found_too_late_of_a_target_that_is_looked_at_no_more_is_dropped(ways: Ways) -> None:
+    both = [target("gone", WEST), target("far", WEST)]
+    for each in both:
+        remember(ways.clusters[WEST], state(each.name, status=RunStatus("failed")))
+    ways.mute = {"gone"}
+    looks = Overview(Settings(tuple(both)), cast(Connections, ways), asks=False, deadline=SHORT)
+    assert [row.whole for row in looks.look(both) if row.target.name == "gone"] == [False]
+    left = looks.look(both[1:])
+    ways.never.set()
+    until(lambda: not looks._news.empty())
+    assert [row.target.name for row in looks.look(both[1:])] == ["far"] == [row.target.name for row in left]
+
+
+def test_a_cluster_s_late_answer_says_nothing_of_targets_that_are_looked_at_no_more(ways: Ways) -> None:
+    both = [target("gone", WEST), target("far", WEST)]
+    remember(ways.clusters[WEST], state("far"))
+    ways.mute = {WEST}
+    looks = Overview(Settings(tuple(both)), cast(Connections, ways), asks=False, deadline=SHORT)
+    looks.look(both)
+    looks.look(both[1:])
+    ways.never.set()
+    until(lambda: not looks._news.empty())
+    assert [(row.target.name, row.phase) for row in looks.look(both[1:])] == [("far", "applied")]

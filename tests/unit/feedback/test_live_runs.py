@@ -15,7 +15,7 @@ from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold
 from handler.model.result import Outcome, Result
-from handler.model.run_event import HealthChanged, ObjectsWritten, OpenWait, PlanHeld, RunEnded, RunPhase, RunPlanned
+from handler.model.run_event import HealthChanged, InstanceGone, ObjectsWritten, OpenWait, PlanHeld, RunEnded, RunPhase, RunPlanned
 from tests.unit.waiting import PATIENCE
 
 WRITES = tuple(Change(Action.UPDATE, Identity("", "ConfigMap", "shop", f"c{number}")) for number in range(3))
@@ -238,3 +238,23 @@ def test_what_is_known_of_targets_that_come_and_go_is_bounded(runs: LiveRuns, mo
     for number in range(10):
         runs.hear(HealthChanged(f"shop.ns.{number}", "", "healthy"))
     assert list(runs.changes("", 0, 0.0)["targets"]) == ["shop.ns.7", "shop.ns.8", "shop.ns.9"]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.WAITING, Outcome.BUSY, Outcome.APPLIED])
+def test_an_instance_that_is_gone_leaves_no_picture_and_readers_are_sent_none(runs: LiveRuns, outcome: Outcome) -> None:
+    name = "grafana.shop.main"
+    runs.hear(applying(name, f"{name}.1"))
+    runs.hear(ended(outcome, name, f"{name}.1"))
+    found = runs.changes("", 0, 0.0)
+    assert found["targets"][name]["run"] == f"{name}.1"
+    runs.hear(InstanceGone(name))
+    runs.hear(ended(Outcome.APPLIED, name, f"{name}.2"))
+    assert runs.changes(found["boot"], found["version"], 0.0)["targets"] == {name: None}
+    assert (runs.picture(name), runs._pictures) == (None, {})
+
+
+def test_a_picture_that_no_reader_can_ask_for_any_more_is_dropped(runs: LiveRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_runs, "TARGETS", 3)
+    for number in range(10):
+        runs.hear(applying(f"shop.ns.{number}", "r"))
+    assert list(runs._pictures) == ["shop.ns.7", "shop.ns.8", "shop.ns.9"]

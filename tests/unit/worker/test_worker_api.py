@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+from handler.app.instances.registry import Instances
 from handler.app.run_events import RunEvents
 from handler.app.target_status import TargetStatusReader
 from handler.feedback.live_runs import LiveRuns
@@ -33,6 +36,18 @@ def test_what_changes_is_answered_masked_and_from_where_the_reader_is() -> None:
     found = ask("changes", boot="", since=0, wait=0.0)
     assert found["targets"]["shop-prod"]["waits"] == [{"what": "everything", "missing": ["password ***"]}]
     assert ask("changes", boot=found["boot"], since=found["version"], wait=0.0)["targets"] == {}
+    events.close(PATIENCE)
+
+
+def test_an_instance_that_is_known_no_more_leaves_no_picture() -> None:
+    events, known = RunEvents(), Instances.of(engine(cluster(), GitHost(), door_settings()))
+    parts = parts_of(lambda job, *_: Result(job.target, Outcome.UNCHANGED))
+    watch: Any = SimpleNamespace(instances=known)
+    ask = asking(Worker(door_settings(), replace(parts, events=events, live=True, instances=watch)))
+    events.announce(RunPhase("shop.ns.a", "shop.ns.a.1", "c1", "applying"))
+    known.drop("shop.ns.a")
+    assert events.drained(PATIENCE, "live")
+    assert ask("changes", boot="", since=0, wait=0.0)["targets"] == {"shop.ns.a": None}
     events.close(PATIENCE)
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from handler.feedback.live_runs import LiveRuns
-from handler.model.run_event import HealthChanged
+from handler.feedback.live_runs import ENDED, LiveRuns
+from handler.model.event import Job
+from handler.model.result import Outcome, Result
+from handler.model.run_event import HealthChanged, InstanceGone, RunEnded, RunPhase
 from handler.web.connection import Collected, EventStream
 from handler.web.event_streams import EventStreams
 from handler.web.page import live_feed
@@ -84,3 +86,30 @@ def test_what_happens_to_an_instance_asks_for_its_template_s_row(pages: Pages) -
     pages.live.hear(HealthChanged(MAIN, "", ""))
     until(lambda: "grafana at c1" in pages.sent(0))
     assert {str(about) for _, about in pages.asked} == {"['grafana']"}, "no question an instance"
+
+
+def ran(pages: Pages, name: str) -> None:
+    pages.live.hear(RunPhase(name, f"{name}.1", "c1", "applying"))
+    pages.live.hear(RunEnded(Job(name, "tick", run=f"{name}.1"), Result(name, Outcome.APPLIED, run=f"{name}.1"), 1.0))
+
+
+def test_of_instances_that_ran_the_latest_pictures_are_kept_and_those_of_open_pages(pages: Pages) -> None:
+    assert pages.open(OVERVIEW, "grafana")
+    assert pages.open(MAIN, "grafana", MAIN)
+    ran(pages, MAIN)
+    until(lambda: MAIN in pages.feed._live)
+    for number in range(ENDED + 20):
+        ran(pages, f"grafana.shop.i{number}")
+        if number == ENDED // 2:
+            until(lambda: f"grafana.shop.i{ENDED // 2}" in pages.feed._live)
+    kept = {MAIN, *(f"grafana.shop.i{number}" for number in range(20, ENDED + 20))}
+    until(lambda: f"grafana.shop.i{ENDED + 19}" in pages.feed._live)
+    assert pages.feed._live.keys() == kept
+
+
+def test_an_instance_that_is_gone_leaves_no_picture_in_the_page_s_process(pages: Pages) -> None:
+    assert pages.open(OVERVIEW, "grafana")
+    pages.live.hear(RunPhase(MAIN, f"{MAIN}.1", "c1", "applying"))
+    until(lambda: MAIN in pages.feed._live)
+    pages.live.hear(InstanceGone(MAIN))
+    until(lambda: not pages.feed._live)
