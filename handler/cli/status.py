@@ -40,7 +40,7 @@ def status(session: Session, target: str | None, *, watch: bool, coded: bool, of
         raise click.UsageError("-o wide is a form of the table: leave TARGET out")
     overview = _overview(session, offline=offline, whole=bool(target), deadline=timeout)
     if watch:
-        _follow(session, overview, chosen, whole=bool(target))
+        _follow(session, overview, chosen, whole=bool(target) and not chosen[0].is_template)
     if target and not chosen[0].is_template:
         rows = overview.look(chosen)
         _page(session, rows[0], with_logs=with_logs)
@@ -119,8 +119,8 @@ def _lines(output: Output, rows: Sequence[TargetRow]) -> list[tuple[str, str]]:
 
 def _held(rows: Sequence[TargetRow], *, whole: bool) -> list[tuple[str, str]]:
     """Return what of a template that is looked at alone is held: which instances."""
-    row = rows[0] if whole and rows else None
-    held = row.state.held if row and row.state and row.target.is_template else None
+    row = next((each for each in rows if whole and each.target.is_template), None)
+    held = row.state.held if row and row.state else None
     found = target_page.held_rows(held, row.now) if row and held else ()
     return [(f"  {label + ':' if label else '':6} {text}", "") for label, text in found]
 
