@@ -116,18 +116,14 @@ def _retire(handler: TargetRunner, template: Target, target: InstanceTarget, kno
     def still_gone(state: State) -> None:
         recorded = state.instance
         of_template, now = handler.brief_store(template).read().state, handler.now()
-        resume = f"to let them end: anneal resume {template.name}"
-        paused = (
-            Kept(f"{template.name} is suspended, and all its instances with it", resume) if suspension(template, of_template, now) else None
-        )
-        if kept := paused or may_not_end(template, state, recorded or known, now):
+        paused = Kept(f"{template.name} is suspended, and all its instances with it", f"to let them end: anneal resume {template.name}")
+        if kept := paused if suspension(template, of_template, now) else may_not_end(template, state, recorded or known, now):
             raise Suspended.of(f"target {target.name}", f"doesn't end: {kept.why}", fix=kept.way_out)
         absence = look_for(handler, template, main, recorded or known)
         if recorded is None or recorded.identity != known.identity or absence.state != "gone":
             kept = absence.kept if absence.state != "gone" else Kept(f"its record is of {recorded.identity if recorded else 'no object'}")
-            raise RequestRefused.of(
-                f"target {target.name}", f"doesn't end: {kept.why}", fix=kept.way_out or f"anneal status {template.name}"
-            )
+            fix = kept.way_out or f"anneal status {template.name}"
+            raise RequestRefused.of(f"target {target.name}", f"doesn't end: {kept.why}", fix=fix)
 
     def planner(state: State) -> Planner:
         api = handler.api(target)
