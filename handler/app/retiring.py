@@ -68,7 +68,7 @@ def retire_of(
     kinds: Sequence[str] = (),
     namespace: str = "",
     written: Settings | None = None,
-    claimed: Claims | None = None,
+    claimed: DeclaredClaims | None = None,
 ) -> Retire:
     """Return what retires a target. `kinds`: guarded ones that go, too; `namespace`: only what is there.
 
@@ -87,7 +87,7 @@ def retire_of(
         settings.lease_duration,
         prune,
         namespace,
-        partial((claimed or Claims(ways, written or settings)).of, target),
+        partial((claimed or DeclaredClaims(ways, written or settings)).of, target),
         partial(_server, ways, target),
         partial(_taker, ways, target),
     )
@@ -99,11 +99,11 @@ def claims(ways: TargetRunner, written: Settings, retiring: Target, identities: 
     A template itself declares nothing, and what its instances declare isn't asked: those of one look after themselves.
     """
     alone = replace(written, targets=tuple(target for target in written.targets if not target.is_template))
-    return Claims(ways, alone).of(retiring, identities)
+    return DeclaredClaims(ways, alone).of(retiring, identities)
 
 
 @dataclass(slots=True)
-class Claims:
+class DeclaredClaims:
     """What configured targets, and the instances of templates, claim of what retires. `written`: see `retire_of`.
 
     Each is asked once, until `forget`. What can't be rendered may declare all that it is allowed to. Safe to share between threads.
@@ -203,10 +203,7 @@ def _declared(ways: TargetRunner, written: Settings, other: Target, retiring: Ta
 
 
 def _server(ways: TargetRunner, target: Target) -> str:
-    """Return the running server that looks after a target, or after the template that it was of; empty: none does, as far as can be read.
-
-    Of an instance whose template is configured here, none looks after it alone.
-    """
+    """Return the running server that looks after a target, or the gone template that it is of; empty: none does, as far as can be read."""
     name = target.name if ways.settings.target(template_of(target.name)) else template_of(target.name)
     found = ways.pulse(target).server(name)
     return found.name if found else ""

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from handler.app.retiring import Claims, exclusive_notes, retire_of
+from handler.app.retiring import DeclaredClaims, exclusive_notes, retire_of
 from handler.cli import reports
 from handler.cli.output import Output
 from handler.cli.retire_guards import RetireRequest, refuse_living, refuse_strangers
@@ -53,7 +53,7 @@ def retire(session: Session, request: RetireRequest, template: Target, instances
     """Retire these instances, and their template. `written`: see `retire_of`."""
     if request.namespace:
         raise click.UsageError(f"--namespace goes with one target: name an instance of {request.target}, as {instances[0].name}")
-    output, claimed = session.output, Claims(session.handler, written)
+    output, claimed = session.output, DeclaredClaims(session.handler, written)
     ask = partial(retire_of, session.handler, prune=request.prune, kinds=request.kinds, written=written, claimed=claimed)
     own = [template] if session.handler.store(template).read().uid else []
     with output.working(f"looking at what {many(len(instances), 'instance')} of {request.target} have"):

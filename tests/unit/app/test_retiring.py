@@ -10,7 +10,7 @@ import pytest
 
 from handler.app.instances.listed_objects import KindNotServed
 from handler.app.instances.registry import Instances
-from handler.app.retiring import Claims, claims, retire_of
+from handler.app.retiring import DeclaredClaims, claims, retire_of
 from handler.config.instance_target import instance_target
 from handler.config.settings import Target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
@@ -88,7 +88,7 @@ def test_what_an_instance_of_another_template_declares_isnt_deleted(
     bench.targets = (TEMPLATE,)
     bench.configure()
     monkeypatch.setattr(Instances, "look", look(answer))
-    asked = Claims(bench.handler, bench.handler.settings)
+    asked = DeclaredClaims(bench.handler, bench.handler.settings)
     assert asked.of(A, [X]).get(X) == reason
     assert claims(bench.handler, bench.handler.settings, A, [X]) == {}, "at the end of an instance others of templates aren't rendered"
 
@@ -99,7 +99,7 @@ def test_what_was_asked_is_asked_anew_once_it_is_forgotten(monkeypatch: pytest.M
     bench.targets = (TEMPLATE,)
     bench.configure()
     monkeypatch.setattr(Instances, "look", look([INSTANCE], []))
-    asked = Claims(bench.handler, bench.handler.settings)
+    asked = DeclaredClaims(bench.handler, bench.handler.settings)
     assert asked.of(A, [X]) == {X: DECLARES}
     asked.forget()
     assert asked.of(A, [X]) == {}
