@@ -40,7 +40,8 @@ class RetiredTarget:
     """A record without a target. `taken_by`: the target that takes it over, or has begun to; empty: none does.
 
     `stranger`: no configured target is known to be of its repository; `moved_to`: the cluster that the target is on by now; empty: there is
-    none of its name; `next`: the command that ends it, or says of which repository it is.
+    none of its name; `next`: the command that ends it, or says of which repository it is; `template`: whose instance it is, `next_of_all`:
+    the same command for all of those; empty: it is no instance, or a target of the template's name is configured.
     """
 
     target: str
@@ -53,6 +54,8 @@ class RetiredTarget:
     stranger: bool
     moved_to: str
     next: str
+    template: str = ""
+    next_of_all: str = ""
 
     def __str__(self) -> str:
         commit = f", at {self.commit[:8]}" if self.commit else ""
@@ -80,14 +83,17 @@ def _on(cluster: Cluster, seen: Mapping[Cluster, ClusterRecords], settings: Sett
     takers = {target.renamed_from: target.name for target in settings.targets if target.renamed_from}
     for name, moved in gone.items():
         summary = known[name][1]
-        if summary.directory or records.pulse.server(name):
+        template = template_of(name) if is_instance(name) and (moved or settings.target(template_of(name)) is None) else ""
+        if summary.directory or records.pulse.server(template or name):
             continue
         taker = summary.renamed_to or takers.get(name, "")
         taker = taker if summary.renamed_to or _may_take(known.get(taker)) else ""
         stranger = summary.home not in homes
         more = (summary.commit, summary.subject, summary.orphans, taker, stranger, moved)
-        next_one = _next(name, settings.state_namespace, taker, cluster if moved else None, stranger=stranger)
-        yield RetiredTarget(name, settings.state_namespace, cluster.name, *more, next_one)
+        left = cluster if moved else None
+        next_one = _next(name, settings.state_namespace, taker, left, stranger=stranger)
+        whole = _retire(template, left) if template and not (taker or stranger) else ""
+        yield RetiredTarget(name, settings.state_namespace, cluster.name, *more, next_one, template, whole)
 
 
 def _moved_to(name: str, metadata: Metadata, cluster: Cluster, seen: Mapping[Cluster, ClusterRecords], settings: Settings) -> str | None:
@@ -111,6 +117,10 @@ def _next(name: str, namespace: str, taker: str, left: Cluster | None, *, strang
         return f"anneal apply {taker}"
     if stranger:
         return f"kubectl get configmap {state_name(name)} -n {namespace} -o 'jsonpath={{.data.repository}}'"
+    return _retire(name, left)
+
+
+def _retire(name: str, left: Cluster | None) -> str:
     flags = [] if left is None else ["--context", left.context] if left.context else []
     if left is not None and (left.kubeconfig or not flags):
         flags = ["--kubeconfig", left.kubeconfig.file if left.kubeconfig and left.kubeconfig.file else "FILE", *flags]

@@ -7,12 +7,17 @@ configured target declares by now, or may declare, isn't deleted.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from handler.app.connections import Connections, RecordPlace
+from handler.app.instances.listed_objects import KindNotServed
+from handler.app.instances.recorded_instances import recorded_names
+from handler.app.instances.registry import Instances
 from handler.app.record_places import TargetRecords
+from handler.app.record_summaries import listed
 from handler.app.target_runner import TargetRunner
 from handler.config.git_settings import Repository, directory_url
 from handler.config.instance_target import for_instance
@@ -21,7 +26,7 @@ from handler.engine.planner.members import living
 from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
 from handler.model.errors import AccessDenied, AnnealError, OperatorError
-from handler.model.instance import Instance
+from handler.model.instance import Instance, is_instance, template_of
 from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.plan.handover import may_declare
@@ -31,7 +36,7 @@ from handler.state.record import State
 
 
 def places_of(ways: Connections, name: str, *, given: bool) -> tuple[list[Target], list[str]]:
-    """Return a target of this name for each cluster that has its record, and why others can't be read.
+    """Return a target of this name for each cluster that has its record, or one of an instance of it, and why others can't be read.
 
     `given`: the command line names the cluster, so that there is but one.
     """
@@ -40,19 +45,35 @@ def places_of(ways: Connections, name: str, *, given: bool) -> tuple[list[Target
     for cluster in clusters:
         target = Target(name, Repository(url=directory_url(name)), ("*",), cluster=cluster)
         try:
-            if ways.store(target).read().uid:
+            if ways.store(target).read().uid or instances_of(ways, target):
                 found.append(target)
         except AnnealError as error:
             unread.append(str(error))
     return found, unread
 
 
+def instances_of(ways: Connections, target: Target) -> list[Target]:
+    """Return a target for each record on this one's cluster that is of an instance of it, by their names. Raises AnnealError."""
+    if is_instance(target.name):
+        return []
+    names = recorded_names(listed(ways.records(target), ways.settings), ways.settings, target.name)
+    return [replace(target, name=name) for name in names]
+
+
 def retire_of(
-    ways: TargetRunner, target: Target, *, prune: bool, kinds: Sequence[str] = (), namespace: str = "", written: Settings | None = None
+    ways: TargetRunner,
+    target: Target,
+    *,
+    prune: bool,
+    kinds: Sequence[str] = (),
+    namespace: str = "",
+    written: Settings | None = None,
+    claimed: DeclaredClaims | None = None,
 ) -> Retire:
     """Return what retires a target. `kinds`: guarded ones that go, too; `namespace`: only what is there.
 
-    `written`: the configuration without what flags say of the record; None: they say nothing.
+    `written`: the configuration without what flags say of the record; None: they say nothing. `claimed`: what others have been asked
+    already; None: nothing.
     """
     settings = ways.settings
     return Retire(
@@ -66,35 +87,95 @@ def retire_of(
         settings.lease_duration,
         prune,
         namespace,
-        partial(claims, ways, written or settings, target),
+        partial((claimed or DeclaredClaims(ways, written or settings)).of, target),
         partial(_server, ways, target),
         partial(_taker, ways, target),
     )
 
 
-def claims(
-    ways: TargetRunner, written: Settings, retiring: Target, identities: Collection[Identity], *, certain: bool = False
-) -> dict[Identity, str]:
-    """Return which objects configured targets of this cluster declare at their heads, or may declare and can't be rendered.
+def certain_claims(ways: TargetRunner, written: Settings, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
+    """Return which objects configured targets of this cluster declare at their heads. Raises OperatorError: one can't be rendered.
 
-    A template itself declares nothing. `certain`: raise OperatorError where that can't be seen: no person decides what stays for ever.
+    A template itself declares nothing, and what its instances declare isn't asked: those of one look after themselves.
     """
-    found: dict[Identity, str] = {}
-    here = (written.state_namespace, written.installation) == (ways.settings.state_namespace, ways.settings.installation)
-    for other in written.targets:
-        mine = [each for each in identities if each not in found and may_declare(other, each)]
-        if other.is_template or not mine or (here and other.name == retiring.name) or not is_here(ways, other, retiring):
-            continue
-        try:
-            declared = _declared(ways, written, other, retiring)
-            found |= {each: declared[each] for each in mine if each in declared}
-        except AnnealError as error:
-            first = error.problems[0] if error.problems else error
-            if certain:
-                seen = f"target {other.name} may declare {mine[0]}, and that can't be seen: {first}"
-                raise OperatorError.of(f"target {retiring.name}", seen, fix=f"anneal check {other.name}") from None
-            found |= dict.fromkeys(mine, f"target {other.name} may declare it, and that can't be seen: {first}")
-    return found
+    alone = replace(written, targets=tuple(target for target in written.targets if not target.is_template))
+    return DeclaredClaims(ways, alone, certain=True).of(retiring, identities)
+
+
+@dataclass(slots=True)
+class DeclaredClaims:
+    """What configured targets, and the instances of templates, claim of what retires. `written`: see `retire_of`.
+
+    Each is asked once, until `forget`. What can't be rendered may declare all that it is allowed to; `certain`: it is an error, where no
+    person sees what stays for ever. Safe to share between threads.
+    """
+
+    ways: TargetRunner
+    written: Settings
+    certain: bool = False
+    _declared: dict[str, dict[Identity, str] | AnnealError] = field(default_factory=dict)
+    _instances: dict[str, Sequence[Target]] = field(default_factory=dict)
+    _asking: threading.RLock = field(default_factory=threading.RLock)
+
+    def forget(self) -> None:
+        """Ask all of them anew from now on."""
+        self._declared.clear()
+        self._instances.clear()
+
+    def of(self, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
+        """Return which of these objects others on the cluster claim, each with the reason to keep it. Raises OperatorError: `certain`."""
+        with self._asking:
+            return self._of(retiring, identities)
+
+    def _of(self, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
+        found: dict[Identity, str] = {}
+        known, written = self.ways.settings, self.written
+        here = (written.state_namespace, written.installation) == (known.state_namespace, known.installation)
+        for configured in written.targets:
+            mine = [each for each in identities if each not in found and may_declare(configured, each)]
+            if not mine or not is_here(self.ways, configured, retiring):
+                continue
+            try:
+                others = self._each(configured)
+            except AnnealError as error:
+                found |= self._unseen(f"an instance of {configured.name}", configured, retiring, mine, error)
+                continue
+            for other in others:
+                if not (here and other.name == retiring.name):
+                    found |= self._of_one(other, retiring, [each for each in mine if each not in found])
+        return found
+
+    def _each(self, configured: Target) -> Sequence[Target]:
+        """Return a target itself, of a template its instances. Raises AnnealError: they aren't known."""
+        if not configured.is_template:
+            return [configured]
+        if configured.name not in self._instances:
+            try:
+                self._instances[configured.name] = list(Instances.of(self.ways).look(configured).values())
+            except KindNotServed:  # without their kind there are no objects
+                self._instances[configured.name] = []
+        return self._instances[configured.name]
+
+    def _of_one(self, other: Target, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
+        mine = [each for each in identities if may_declare(other, each)]
+        if not mine:
+            return {}
+        if other.name not in self._declared:
+            try:
+                self._declared[other.name] = _declared(self.ways, self.written, other, retiring)
+            except AnnealError as error:
+                self._declared[other.name] = error
+        declared = self._declared[other.name]
+        if isinstance(declared, AnnealError):
+            return self._unseen(f"target {other.name}", other, retiring, mine, declared)
+        return {each: declared[each] for each in mine if each in declared}
+
+    def _unseen(self, named: str, other: Target, retiring: Target, mine: Sequence[Identity], error: AnnealError) -> dict[Identity, str]:
+        seen = f"and that can't be seen: {error.problems[0] if error.problems else error}"
+        if self.certain:
+            fix = f"anneal check {other.name}"
+            raise OperatorError.of(f"target {retiring.name}", f"{named} may declare {mine[0]}, {seen}", fix=fix) from None
+        return dict.fromkeys(mine, f"{named} may declare it, {seen}")
 
 
 def exclusive_notes(ways: TargetRunner, written: Settings, retiring: Target, staying: Sequence[Change]) -> Iterator[str]:
@@ -127,8 +208,9 @@ def _declared(ways: TargetRunner, written: Settings, other: Target, retiring: Ta
 
 
 def _server(ways: TargetRunner, target: Target) -> str:
-    """Return the running server that looks after a target; empty: none does, as far as can be read."""
-    found = ways.pulse(target).server(target.name)
+    """Return the running server that looks after a target, or the gone template that it is of; empty: none does, as far as can be read."""
+    name = target.name if ways.settings.target(template_of(target.name)) else template_of(target.name)
+    found = ways.pulse(target).server(name)
     return found.name if found else ""
 
 

@@ -165,8 +165,16 @@ def hints(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
 
 
 def retired_lines(gone: Sequence[RetiredTarget], given: GivenFlags) -> Iterator[Styled]:
-    """Yield the targets that aren't configured any more, each with the command that ends it."""
+    """Yield the targets that aren't configured any more, each with the command that ends it; the instances of one template together."""
+    whole: dict[tuple[str, str], list[RetiredTarget]] = {}
     for each in gone:
+        if each.next_of_all:
+            whole.setdefault((each.template, each.cluster), []).append(each)
+    for instances in whole.values():
+        yield from _retired_template(instances, given)
+    for each in gone:
+        if each.next_of_all or (each.target, each.cluster) in whole:  # its own record ends with them
+            continue
         way = f"target {each.taken_by} takes over" if each.taken_by else "what it has stays; to delete that (--keep lets go of it):"
         if each.stranger and not each.taken_by:
             way = "retired, or another configuration's: no target here is known to be of its repository, which is:"
@@ -175,9 +183,19 @@ def retired_lines(gone: Sequence[RetiredTarget], given: GivenFlags) -> Iterator[
         yield f"    {given.complete(each.next, Cluster())}", "head"
 
 
+def _retired_template(instances: Sequence[RetiredTarget], given: GivenFlags) -> Iterator[Styled]:
+    first = instances[0]
+    names = f"{', '.join(each.target for each in instances[:3])}{' and more' if len(instances) > 3 else ''}"
+    moved = f"retired here, for it was moved to cluster {first.moved_to}" if first.moved_to else "retired"
+    place = f"{many(len(instances), 'record')} in namespace {first.namespace} of cluster {first.cluster}"
+    which = f"the instances of {first.template} ({names}; {place})"
+    yield f"{moved}: {which}: what they have stays; to delete that (--keep lets go of it):", "warn"
+    yield f"    {given.complete(first.next_of_all, Cluster())}", "head"
+
+
 def retired_facts(each: RetiredTarget, given: GivenFlags) -> dict[str, Any]:
     """Return a retired target as JSON."""
-    return {**plain(each), "next": given.complete(each.next, Cluster())}
+    return {**plain(each), **{key: given.complete(text, Cluster()) for key, text in (("next", each.next), ("nextOfAll", each.next_of_all))}}
 
 
 def _stopped(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:

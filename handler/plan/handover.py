@@ -17,6 +17,7 @@ from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, Problem
+from handler.model.instance import is_instance, template_of
 from handler.model.manifest import Manifest
 from handler.model.names import ACTS, IDENTITY, PART_OF, Identity, kubectl
 from handler.model.plan import Action, Change
@@ -142,7 +143,8 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, record: FoundRec
     label, annotate = (f"`{kubectl(verb, identity, f'{key}-')}`" for verb, key in (("label", PART_OF), ("annotate", IDENTITY)))
     pause, take_out, resume = f"`anneal suspend {owner}`", f"take it out of the repository of {owner}", f"`anneal resume {owner}`"
     if known:
-        seen = f"belongs to target {owner}, which isn't of this repository, revision and cluster"
+        stranger = "which isn't of this repository, revision and cluster"
+        seen = f"belongs to target {owner}, {f'an instance of {template_of(owner)}' if is_instance(owner) else stranger}"
         steps = ", ".join((pause, take_out, label, annotate, f"`anneal apply {taker}`", resume))
         return Problem(str(identity), seen, item.manifest.place, f"to move it without deleting it, in this order: {steps}")
     if record and record.ours and owner == taker:
@@ -152,6 +154,8 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, record: FoundRec
     if record and record.ours:
         moved = f" and `stateNamespaceFrom: {record.namespace}` beside `stateNamespace`" if record.elsewhere else ""
         seen = f"belongs to target {owner}, which isn't configured any more; its record is {record}"
+        if is_instance(owner):
+            return Problem(str(identity), seen, item.manifest.place, _end_of_template(owner, taker, record))
         renamed = f"if it was renamed, write `renamedFrom: {owner}` on target {taker}{moved}"
         gone = f"if it is gone, {_retire(owner, record, '--keep')} lets go of what it had, {_retire(owner, record, '--prune')} deletes that"
         return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}")
@@ -168,6 +172,16 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, record: FoundRec
     elsewhere = f"if another installation has it, before that {pause} and {take_out}, and at the end {resume}"
     seen = f"belongs to target {owner}, which this configuration doesn't know"
     return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}; {elsewhere}")
+
+
+def _end_of_template(owner: str, taker: str, record: FoundRecord) -> str:
+    """Return how the instances of a template end that isn't configured any more, and how those of another take over what they had."""
+    template = template_of(owner)
+    prunes = f"{_retire(template, record, '--prune')} deletes what its instances had and is declared no more, and lets go of the rest"
+    keeps = f"{_retire(template, record, '--keep')} lets go of all of it"
+    line = f"`trigger: {{resource: {{adoptUnowned: true}}}}` on target {template_of(taker)}"
+    takes = f"; then {line} takes over what it declares" if is_instance(taker) else ""
+    return f"{prunes}; {keeps}{takes}"
 
 
 def _there(verb: str, owner: str) -> str:

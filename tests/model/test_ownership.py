@@ -23,7 +23,7 @@ def test_what_is_declared_is_never_deleted_whatever_is_renamed_moved_or_retired(
 
 LIVES = "left git, and live"
 MUTANTS: dict[str, tuple[str, Any, str]] = {
-    "a retirement asks no other target": ("handler.app.retiring.claims", lambda *rest: {}, "is deleted, and git declares it"),
+    "a retirement asks no other target": ("handler.app.retiring.DeclaredClaims.of", lambda *rest: {}, "is deleted, and git declares it"),
     "former marks aren't ours": ("handler.plan.inventory.Membership.is_former", lambda self, *rest: False, f"{LIVES}|isn't"),
     "marks aren't taken along": ("handler.engine.relocation.relabel", lambda *rest: (), f"{LIVES}|isn't"),
     "a giver asks no sibling": ("handler.engine.planner.siblings.kept_for", lambda *rest: ("", ""), f"{LIVES}|is deleted"),

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import partial
 
 from handler.app.instances.registry import Instances, trigger_of
-from handler.app.instances.vanished import look_for
-from handler.app.retiring import claims
+from handler.app.instances.vanished import Kept, look_for, retiring
+from handler.app.retiring import certain_claims
 from handler.app.target_runner import TargetRunner
 from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import Prune, Target
@@ -38,12 +38,12 @@ from handler.state.suspension import suspension
 _AGAIN = 30.0  # seconds until an end that failed is tried again
 
 
-def may_not_end(template: Target, state: State, known: RecordedInstance, now: float) -> str:
-    """Say why an instance stays though its object may be gone; empty: nothing keeps it. `state`: its record; `now`: Unix seconds."""
+def may_not_end(template: Target, state: State, known: RecordedInstance, now: float) -> Kept | None:
+    """Say why an instance stays though its object may be gone; None: nothing keeps it. `state`: its record; `now`: Unix seconds."""
     space = known.identity.namespace
     if space and not allows(template, space):
-        return f"target {template.name} may touch nothing in namespace {space} any more"
-    return f"it is suspended; to let it end: anneal resume {state.target}" if state.suspension(now) else ""
+        return Kept(f"target {template.name} may touch nothing in namespace {space} any more", retiring(state.target))
+    return Kept("it is suspended", f"to let it end: anneal resume {state.target}") if state.suspension(now) else None
 
 
 def planned_end(handler: TargetRunner, template: Target, name: str, known: RecordedInstance) -> Result:
@@ -116,13 +116,14 @@ def _retire(handler: TargetRunner, template: Target, target: InstanceTarget, kno
     def still_gone(state: State) -> None:
         recorded = state.instance
         of_template, now = handler.brief_store(template).read().state, handler.now()
-        paused = f"{template.name} is suspended, and all its instances with it" if suspension(template, of_template, now) else ""
-        if why := paused or may_not_end(template, state, recorded or known, now):
-            raise Suspended.of(f"target {target.name}", f"doesn't end: {why}", fix=f"anneal status {template.name}")
+        paused = Kept(f"{template.name} is suspended, and all its instances with it", f"to let them end: anneal resume {template.name}")
+        if kept := paused if suspension(template, of_template, now) else may_not_end(template, state, recorded or known, now):
+            raise Suspended.of(f"target {target.name}", f"doesn't end: {kept.why}", fix=kept.way_out)
         absence = look_for(handler, template, main, recorded or known)
         if recorded is None or recorded.identity != known.identity or absence.state != "gone":
-            seen = absence.why or f"its record is of {recorded.identity if recorded else 'no object'}"
-            raise RequestRefused.of(f"target {target.name}", f"doesn't end: {seen}", fix=f"anneal status {template.name}")
+            kept = absence.kept if absence.state != "gone" else Kept(f"its record is of {recorded.identity if recorded else 'no object'}")
+            fix = kept.way_out or f"anneal status {template.name}"
+            raise RequestRefused.of(f"target {target.name}", f"doesn't end: {kept.why}", fix=fix)
 
     def planner(state: State) -> Planner:
         api = handler.api(target)
@@ -141,6 +142,6 @@ def _retire(handler: TargetRunner, template: Target, target: InstanceTarget, kno
         lambda _: False,
         settings.lease_duration,
         prune=template.prune.enabled,
-        claims=partial(claims, handler, settings, target, certain=True),
+        claims=partial(certain_claims, handler, settings, target),
         ends=still_gone,
     )

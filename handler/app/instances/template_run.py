@@ -22,7 +22,7 @@ from typing import Any
 from handler.app.instances.instance_end import may_not_end, planned_end
 from handler.app.instances.recent_ends import ended_lately, with_ends
 from handler.app.instances.registry import Instances, replace_name, trigger_of
-from handler.app.instances.vanished import look_for
+from handler.app.instances.vanished import Kept, look_for, retiring
 from handler.app.record_summaries import TOOLING, listed
 from handler.app.target_runner import TargetRunner
 from handler.cluster.parallel import together
@@ -58,7 +58,7 @@ class TemplateLook:
 
     instances: Mapping[str, InstanceTarget]
     gone: Mapping[str, RecordedInstance]
-    kept: Mapping[str, str]
+    kept: Mapping[str, Kept]
     records: Mapping[str, Mapping[str, Any]] = field(repr=False)
     """Metadata of the instances' records, by their targets' names."""
 
@@ -216,7 +216,7 @@ class _TemplateRun:
         metadata = listed(handler.records(template), handler.settings)
         named = {str((each.get("labels") or {}).get(TARGET) or ""): each for each in metadata.values()}
         records = {name: each for name, each in named.items() if is_instance(name) and template_of(name) == template.name}
-        gone, kept = dict[str, RecordedInstance](), dict[str, str]()
+        gone, kept = dict[str, RecordedInstance](), dict[str, Kept]()
         missing = sorted(records.keys() - instances.keys())
         looks = together([partial(self._seen, name, records[name]) for name in missing])
         for name, found in zip(missing, looks, strict=True):
@@ -226,19 +226,19 @@ class _TemplateRun:
                 kept[name] = found
         return TemplateLook(instances, gone, kept, records)
 
-    def _seen(self, name: str, metadata: Mapping[str, Any]) -> RecordedInstance | str:
+    def _seen(self, name: str, metadata: Mapping[str, Any]) -> RecordedInstance | Kept:
         """Return the same as `_missing`; a record that can't be read keeps its instance, and holds up no other."""
         try:
             return self._missing(name, metadata)
         except (AccessDenied, ClusterUnavailable):
             raise
         except AnnealError as error:
-            return str(error)
+            return Kept(str(error), error.problems[0].fix if error.problems else "")
 
-    def _missing(self, name: str, metadata: Mapping[str, Any]) -> RecordedInstance | str:
+    def _missing(self, name: str, metadata: Mapping[str, Any]) -> RecordedInstance | Kept:
         """Return the object of a record if that is gone for certain and its instance may end, else why it stays."""
         template, handler = self.template, self.handler
-        unknown = "its record doesn't say for which object it is"
+        unknown = Kept("its record doesn't say for which object it is", retiring(name))
         if read_instance(str((metadata.get("annotations") or {}).get(INSTANCE) or "")) is None:
             return unknown
         # the record itself says by which definition the object was served
@@ -246,12 +246,13 @@ class _TemplateRun:
         known = state.instance if state else None
         if state is None or known is None:
             return unknown
-        if why := may_not_end(template, state, known, handler.now()):
-            return why
+        if kept := may_not_end(template, state, known, handler.now()):
+            return kept
         absence = look_for(handler, template, trigger_of(template).main, known)
         if absence.state != "gone":
-            return absence.why
-        return known if self.job.prune else f"{known.identity} is gone, and this run prunes nothing"
+            return absence.kept
+        prunes_nothing = Kept(f"{known.identity} is gone, and this run prunes nothing", f"to let it end: anneal apply {template.name}")
+        return known if self.job.prune else prunes_nothing
 
     # --- what is held
     def _hold(self, state: State, look: TemplateLook) -> Hold | None:
@@ -324,7 +325,7 @@ class _TemplateRun:
         parts += [f"{runs} asked to run"] if runs else []
         parts += [f"the objects of {', '.join(going[:3])}{' and more' if len(going) > 3 else ''} are gone: they end"] if going else []
         parts += [f"held as {hold.id}: {hold.reasons[0]}"] if hold else []
-        parts += [f"{name} stays: {why} (to end it: anneal retire {name} --prune)" for name, why in list(look.kept.items())[:3]]
+        parts += [f"{name} stays: {kept}" for name, kept in list(look.kept.items())[:3]]
         standing = TargetStanding(succeeded=self.handler.now(), held=hold is not None)
         found = Result(self.job.target, outcome, trigger=self.job.cause, message="; ".join(parts), standing=standing)
         return replace(found, recorded=True)

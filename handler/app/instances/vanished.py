@@ -16,9 +16,26 @@ from handler.config.settings import Target
 from handler.config.trigger_settings import WatchedResource
 from handler.model.api_groups import is_kubernetes_own
 from handler.model.errors import AccessDenied, ApiRefused
+from handler.model.instance import instance_name
 from handler.model.names import Identity, Resource
 from handler.plan.admission import CRD
 from handler.state.record import RecordedInstance
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Why an instance stays. `way_out`: what ends that; empty: nothing here does."""
+
+    why: str
+    way_out: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.why} ({self.way_out})" if self.way_out else self.why
+
+
+def retiring(name: str) -> str:
+    """Return the way out of what keeps an instance for good."""
+    return f"to end it: anneal retire {name} --prune"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,35 +43,48 @@ class Absence:
     """What a look for an object that isn't among the instances has found.
 
     `gone`: for certain; `lives`: it is there, and isn't selected any more; `anew`: another one of its name is there; `unknown`: nothing is
-    known. `why`: for messages.
+    known. `kept`: why its instance stays then.
     """
 
     state: Literal["gone", "lives", "anew", "unknown"]
-    why: str = ""
+    kept: Kept = Kept("")
 
 
 def look_for(ways: Kinds, template: Target, main: WatchedResource, known: RecordedInstance) -> Absence:
     """Look whether a recorded instance's object is gone. Raises AnnealError: it can't be asked."""
     identity = known.identity
+    name = instance_name(template.name, identity.namespace, identity.name)
     try:
         resource = served(ways, template, main)
     except KindNotServed as error:
-        return Absence("unknown", str(error.problems[0].message))
+        return _unserved(error)
     if identity.group_kind != resource.group_kind:
-        return Absence("unknown", f"the trigger's main resource is {resource.group_kind} now, and it is an instance for {identity}")
+        why = f"the trigger's main resource is {resource.group_kind} now, and it is an instance for {identity}"
+        return Absence("unknown", Kept(why, retiring(name)))
     live = _read(ways, template, resource, identity)
     if live is not None:
-        same = str(live["metadata"].get("uid")) == known.uid
-        why = f"{identity} lives, and the trigger doesn't select it any more" if same else f"another {identity} lives by now"
-        return Absence("lives" if same else "anew", why)
-    if why := _definition(ways, template, resource, known.definition):
-        return Absence("unknown", why)
+        return _lives(known, name, str(live["metadata"].get("uid")))
+    if kept := _definition(ways, template, resource, known.definition, name):
+        return Absence("unknown", kept)
     ways.discovery(template).refresh()  # it was served when the object was asked for, or is gone with it
     try:
         served(ways, template, main)
     except KindNotServed as error:
-        return Absence("unknown", str(error.problems[0].message))
+        return _unserved(error)
     return Absence("gone")
+
+
+def _unserved(error: KindNotServed) -> Absence:
+    return Absence("unknown", Kept(str(error.problems[0].message), error.problems[0].fix))
+
+
+def _lives(known: RecordedInstance, name: str, uid: str) -> Absence:
+    identity = known.identity
+    if uid == known.uid:
+        way_out = f"correct the trigger, or delete that; {retiring(name)}"
+        return Absence("lives", Kept(f"{identity} lives, and the trigger doesn't select it any more", way_out))
+    way_out = f"if the trigger selects that, it is deployed by: anneal apply {name}"
+    return Absence("anew", Kept(f"another {identity} lives by now", way_out))
 
 
 def _read(ways: Kinds, template: Target, resource: Resource, identity: Identity) -> Object | None:
@@ -67,21 +97,21 @@ def _read(ways: Kinds, template: Target, resource: Resource, identity: Identity)
     return None
 
 
-def _definition(ways: Kinds, template: Target, resource: Resource, known: str) -> str:
-    """Say why the definition of a custom kind may not be the one that the object had; empty: it is, or the kind has none."""
+def _definition(ways: Kinds, template: Target, resource: Resource, known: str, name: str) -> Kept | None:
+    """Say why the definition of a custom kind may not be the one that the object had; None: it is, or the kind has none."""
     crd = f"{CRD.kind}/{resource.plural}.{resource.group}"
     try:
         uid, going = definition_of(ways, template, resource)
     except AccessDenied as denied:
-        fix = denied.problems[0].fix
-        return f"{crd} can't be read, so it may have been deleted and made anew{f'; {fix}' if fix else ''}"
+        return Kept(f"{crd} can't be read, so it may have been deleted and made anew", denied.problems[0].fix or f"grant get on {crd}")
     if going:
-        return f"{crd} is being deleted, and all objects with it"
+        return Kept(f"{crd} is being deleted, and all objects with it", retiring(name))
     if uid == known:
-        return ""
+        return None
     if not uid:
-        return f"{crd} isn't there any more, and all objects went with it"
-    return f"{crd} was deleted and made anew" if known else f"its record doesn't say by which {crd} its object was served"
+        return Kept(f"{crd} isn't there any more, and all objects went with it", retiring(name))
+    why = f"{crd} was deleted and made anew" if known else f"its record doesn't say by which {crd} its object was served"
+    return Kept(why, f"create the object again; {retiring(name)}")
 
 
 def definition_of(ways: Kinds, template: Target, resource: Resource) -> tuple[str, bool]:

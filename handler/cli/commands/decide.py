@@ -85,7 +85,7 @@ def retire() -> None:
     """Delete (--prune), or let go of (--keep), what TARGET has that isn't configured any more; then delete its record.
 
     What the rules of prune keep is let go: it stays, and another tool may have it. Of a configured target only a namespace that has left
-    its whitelist can be retired.
+    its whitelist can be retired. Of a template that isn't configured any more all instances end.
     """
 
 

@@ -16,6 +16,7 @@ from handler.config.settings import Target
 from handler.engine.planner.desired import Preparer
 from handler.engine.planner.exclusive_needs import named_in_git
 from handler.model.errors import AnnealError, ClusterUnavailable, Moved, PathMissing, PlanRefused, Problem, TransientError
+from handler.model.instance import template_of
 from handler.model.names import PART_OF, Identity
 from handler.model.plan import Change
 from handler.model.render import RecordedRender
@@ -233,7 +234,7 @@ class SiblingQuestions:
         taker, found = self.target, set_of(live)
         self._strangers |= {name} - {taker.name, *(each.target.name for each in self._all())}
         record = self._parent(found) if found else None
-        known = name != taker.name and self.siblings.knows(name) and not (record and record.installation)
+        known = name != taker.name and self.siblings.knows(template_of(name)) and not (record and record.installation)
         is_own = record is not None and record.ours and name == taker.name
         if record is None and name == taker.name:
             problem = refused_to_namesake(item, name)

@@ -132,15 +132,15 @@ def test_a_plan_shows_what_an_end_would_delete(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("namespaces", "suspend", "why"),
     [
-        (("ns",), None, ""),
-        (("*",), Suspend("ada", until="1970-01-01T00:00:01Z"), ""),
-        (("ns",), Suspend("ada"), "it is suspended; to let it end: anneal resume shop.ns.a"),
-        (("bank",), None, "target shop may touch nothing in namespace ns any more"),
+        (("ns",), None, "None"),
+        (("*",), Suspend("ada", until="1970-01-01T00:00:01Z"), "None"),
+        (("ns",), Suspend("ada"), "it is suspended (to let it end: anneal resume shop.ns.a)"),
+        (("bank",), None, "target shop may touch nothing in namespace ns any more (to end it: anneal retire shop.ns.a --prune)"),
     ],
 )
 def test_what_keeps_an_instance_from_its_end(namespaces: tuple[str, ...], suspend: Suspend | None, why: str) -> None:
     state = State(NAME, "default", "c", instance=KNOWN, suspend=suspend)
-    assert may_not_end(replace(TEMPLATE, namespaces=namespaces), state, KNOWN, NOW) == why
+    assert str(may_not_end(replace(TEMPLATE, namespaces=namespaces), state, KNOWN, NOW)) == why
 
 
 @pytest.mark.parametrize(("lives", "across", "account"), [(("ns",), False, "ns/maker"), ((), False, ""), ((), True, "ns/maker")])
@@ -163,6 +163,6 @@ def test_what_another_target_may_declare_unseen_is_let_go_by_no_end(monkeypatch:
     monkeypatch.setattr(retiring, "is_here", lambda *_: True)
     written, member = Settings((TEMPLATE, other)), Identity("", "ConfigMap", "ns", "a-1")
     asked: Any = (Runner(), written, replace(TEMPLATE, name=NAME), [member])
-    assert "that can't be seen" in retiring.claims(*asked)[member]
+    assert "that can't be seen" in retiring.DeclaredClaims(asked[0], written).of(asked[2], [member])[member]
     with pytest.raises(OperatorError, match=r"target other may declare ConfigMap/ns/a-1.*refuses connections; anneal check other"):
-        retiring.claims(*asked, certain=True)
+        retiring.certain_claims(*asked)

@@ -12,7 +12,7 @@ import pytest
 from handler.app.instances import template_run
 from handler.app.instances.recent_ends import TOGETHER
 from handler.app.instances.template_run import TemplateRuns, joined
-from handler.app.instances.vanished import Absence
+from handler.app.instances.vanished import Absence, Kept
 from handler.config.git_settings import Repository
 from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import HoldAbove, Prune, Settings, Target
@@ -144,14 +144,17 @@ def test_what_comes_between_the_look_and_the_first_event_that_is_heard_runs_too(
 
 
 def test_what_may_be_hidden_stays_and_is_named(gone: dict[str, Absence]) -> None:
-    gone |= {"a": Absence("unknown", "its definition was made anew"), "b": Absence("lives", "it isn't selected")}
+    gone |= {
+        "a": Absence("unknown", Kept("its definition was made anew", "create it again")),
+        "b": Absence("anew", Kept("another one lives")),
+    }
     runner = Runner("", "ab")
     result, asked = run(runner)
     assert (asked, runner.leaving) == ([], {})
     assert result.message.split("; ") == [
         "0 instances",
-        "shop.ns.a stays: its definition was made anew (to end it: anneal retire shop.ns.a --prune)",
-        "shop.ns.b stays: it isn't selected (to end it: anneal retire shop.ns.b --prune)",
+        "shop.ns.a stays: its definition was made anew (create it again)",
+        "shop.ns.b stays: another one lives",
     ]
 
 
@@ -159,7 +162,7 @@ def test_a_run_that_prunes_nothing_lets_nothing_end(gone: dict[str, Absence]) ->
     runner = Runner("a", "ab")
     result, asked = run(runner, Job("shop", "oneoff", prune=False))
     assert (runner.leaving, asked) == ({}, [("shop.ns.a", "push")])
-    assert "shop.ns.b stays: Widget/ns/b is gone, and this run prunes nothing" in result.message
+    assert "shop.ns.b stays: Widget/ns/b is gone, and this run prunes nothing (to let it end: anneal apply shop)" in result.message
 
 
 def test_what_is_paused_or_may_not_be_touched_any_more_doesnt_end(gone: dict[str, Absence], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +170,7 @@ def test_what_is_paused_or_may_not_be_touched_any_more_doesnt_end(gone: dict[str
     runner.suspend = Suspend("ada")
     result, asked = run(runner)
     assert (runner.leaving, asked) == ({}, [("shop.ns.a", "tick")])
-    assert "shop.ns.b stays: it is suspended; to let it end: anneal resume shop.ns.b" in result.message
+    assert result.message.endswith("shop.ns.b stays: it is suspended (to let it end: anneal resume shop.ns.b)")
     runner.suspend = None
     monkeypatch.setattr("tests.unit.app.test_instances_template_run.TEMPLATE", replace(TEMPLATE, namespaces=("bank",)))
     result, asked = run(runner)

@@ -91,8 +91,33 @@ class Cluster:
 def test_what_a_look_finds(served: list[Resource | None], live: Answer, crd: Answer, known: RecordedInstance, state: str, why: str) -> None:
     found = look_for(Cluster(served, live=live, crd=crd), TEMPLATE, MAIN, known)  # type: ignore[arg-type]  # as much of them as is used
     assert found.state == state
-    assert found.why.startswith(why)
+    assert found.kept.why.startswith(why)
     assert found != Absence("gone") or not why
+
+
+LOST = "to end it: anneal retire shop.ns.a --prune"
+
+
+@pytest.mark.parametrize(
+    ("served", "live", "crd", "known", "way_out"),
+    [
+        ([WIDGET], named("u-1"), named("crd-1"), KNOWN, f"correct the trigger, or delete that; {LOST}"),
+        ([WIDGET], named("u-2"), named("crd-1"), KNOWN, "if the trigger selects that, it is deployed by: anneal apply shop.ns.a"),
+        ([WIDGET], GONE, AccessDenied.of("crd", "403", fix="anneal rbac shop"), KNOWN, "anneal rbac shop"),
+        ([WIDGET], GONE, AccessDenied.of("crd", "403"), KNOWN, f"grant get on {CRD_NAME}"),
+        ([WIDGET], GONE, None, KNOWN, LOST),
+        ([WIDGET], GONE, named("crd-1", deletionTimestamp="2026-01-01T00:00:00Z"), KNOWN, LOST),
+        ([WIDGET], GONE, named("crd-2"), KNOWN, f"create the object again; {LOST}"),
+        ([None], GONE, None, KNOWN, "install its CustomResourceDefinition, or correct resource widget of the trigger"),
+        ([WIDGET, None], GONE, named("crd-1"), KNOWN, "install its CustomResourceDefinition, or correct resource widget of the trigger"),
+        ([WIDGET], GONE, named("crd-1"), RecordedInstance(Identity("example.com", "Gadget", "ns", "a"), "u-1"), LOST),
+    ],
+)
+def test_what_keeps_an_instance_names_its_own_way_out(
+    served: list[Resource | None], live: Answer, crd: Answer, known: RecordedInstance, way_out: str
+) -> None:
+    found = look_for(Cluster(served, live=live, crd=crd), TEMPLATE, MAIN, known)  # type: ignore[arg-type]  # as much of them as is used
+    assert found.kept.way_out == way_out
 
 
 @pytest.mark.parametrize("error", [ClusterUnavailable.of("cluster", "down"), AccessDenied.of("Widget/ns/a", "403")])
@@ -110,4 +135,4 @@ def test_a_subproject_of_kubernetes_has_a_definition_too() -> None:
     known = RecordedInstance(Identity("gateway.networking.k8s.io", "Gateway", "ns", "a"), "u-1", "crd-1")
     main = WatchedResource("gateway", "gateway.networking.k8s.io/v1", "Gateway")
     found = look_for(cluster, TEMPLATE, main, known)  # type: ignore[arg-type]  # as much as is used
-    assert (found.state, "was deleted and made anew" in found.why) == ("unknown", True)
+    assert (found.state, "was deleted and made anew" in found.kept.why) == ("unknown", True)

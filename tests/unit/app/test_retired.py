@@ -13,6 +13,7 @@ from handler.app.retired import ClusterRecords, RetiredTarget, retired
 from handler.config.git_settings import Repository, directory_url
 from handler.config.secret_ref import SecretRef
 from handler.config.settings import Cluster, Settings, Target
+from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
 from handler.model.names import state_name
 from handler.state.configmap import encode
 from handler.state.former import RecordName
@@ -23,6 +24,7 @@ from tests.unit.state.samples import NAMESPACE, blank, sha
 PROD, NEXT = Cluster(kubeconfig=SecretRef(file="/etc/prod"), context="prod"), Cluster(context="next")
 SHOP = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",), cluster=PROD)
 SETTINGS = Settings((SHOP,), state_namespace=NAMESPACE)
+TRIGGER = TriggerSettings(ResourceTrigger("widget", (WatchedResource("widget", "example.com/v1", "Widget"),)))
 
 
 def states(*found: State, uid: str = "u") -> dict[str, dict[str, Any]]:
@@ -118,3 +120,38 @@ def test_a_record_that_never_got_as_far_as_a_repository_is_no_strangers() -> Non
     record = states(blank(target="store", repository=""))
     (found,) = retired({PROD: ClusterRecords(record, blank().cluster_uid)}, SETTINGS)
     assert (found.stranger, found.next) == (False, "anneal retire store --prune")
+
+
+GONE = ("grafana.ns.a", "grafana.ns.b")
+
+
+def test_instances_of_a_template_that_is_gone_name_what_ends_all_of_them() -> None:
+    found = among(states(blank(commit=sha()), *(blank(target=name, commit=sha()) for name in GONE)))
+    assert [(each.target, each.template) for each in found] == [(name, "grafana") for name in GONE]
+    assert {each.next_of_all for each in found} == {"anneal retire grafana --prune"}
+    assert found[0].next == "anneal retire grafana.ns.a --prune"
+
+
+def test_instances_of_a_template_that_is_on_another_cluster_by_now_end_where_it_was() -> None:
+    template = replace(SHOP, name="grafana", cluster=NEXT, trigger=TRIGGER)
+    left = states(blank(commit=sha()), blank(target=GONE[0], commit=sha()))
+    (found,) = retired({PROD: ClusterRecords(left), NEXT: ClusterRecords({})}, replace(SETTINGS, targets=(SHOP, template)))
+    assert (found.moved_to, found.template) == (NEXT.name, "grafana")
+    assert found.next_of_all == "anneal retire grafana --prune --kubeconfig /etc/prod --context prod"
+
+
+def test_where_a_target_has_the_templates_name_by_now_each_instance_ends_alone() -> None:
+    settings = replace(SETTINGS, targets=(SHOP, replace(SHOP, name="grafana")))
+    found = among(states(blank(commit=sha()), *(blank(target=name, commit=sha()) for name in GONE)), settings)
+    assert [(each.target, each.template, each.next_of_all) for each in found] == [(name, "", "") for name in GONE]
+
+
+def test_instances_of_a_template_that_a_running_server_looks_after_are_another_configurations() -> None:
+    pulse = Pulse(120.0, servers={"one": Server("one", "1.0.0", 100.0)}, targets={"grafana": ("one", 90.0)})
+    assert retired({PROD: ClusterRecords(states(*(blank(target=name) for name in GONE)), pulse=pulse)}, SETTINGS) == []
+
+
+def test_of_instances_of_a_strangers_template_no_deletion_is_advised() -> None:
+    record = blank(target=GONE[0], repository="https://git.example.com/acme/bank.git", commit=sha())
+    (found,) = among(states(blank(commit=sha()), record))
+    assert (found.stranger, found.next_of_all) == (True, "")

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from handler.app.retiring import retire_of
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.app.instances.listed_objects import KindNotServed
+from handler.app.instances.registry import Instances
+from handler.app.retiring import DeclaredClaims, certain_claims, retire_of
+from handler.config.instance_target import instance_target
+from handler.config.settings import Target
+from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
 from handler.engine.retire import Retirement
+from handler.model.errors import AccessDenied
+from handler.model.instance import Instance
+from handler.model.names import Identity
 from tests.unit.engine.two_targets import A, B, Bench, X, document
 
 
@@ -36,3 +50,58 @@ def test_what_a_target_has_applied_last_is_kept_until_it_has_applied_its_head() 
     shown = looked(bench)
     assert not shown.staying
     assert X in {change.identity for change in shown.going}
+
+
+TRIGGER = TriggerSettings(ResourceTrigger("widget", (WatchedResource("widget", "example.com/v1", "Widget"),)))
+TEMPLATE = replace(B, trigger=TRIGGER)
+INSTANCE = instance_target(TEMPLATE, Instance(Identity("example.com", "Widget", "shop", "m"), "u", {}))
+DECLARES = "target b.shop.m declares it"
+UNSEEN = "an instance of b may declare it, and that can't be seen: Widget: 403"
+
+
+def look(*answers: Any) -> Callable[[Instances, Target], dict[str, Target]]:
+    found = iter(answers)
+
+    def answer(_: Instances, __: Target) -> dict[str, Target]:
+        now = next(found)
+        if isinstance(now, Exception):
+            raise now
+        return {each.name: each for each in now}
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ([INSTANCE], DECLARES),
+        ([], None),
+        (KindNotServed.of("Widget", "isn't served"), None),
+        (AccessDenied.of("Widget", "403"), UNSEEN),
+    ],
+)
+def test_what_an_instance_of_another_template_declares_isnt_deleted(
+    answer: Any, reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench()
+    bench.push(a={"x": document("x")}, b={"x": document("x")})
+    bench.targets = (TEMPLATE,)
+    bench.configure()
+    monkeypatch.setattr(Instances, "look", look(answer))
+    asked = DeclaredClaims(bench.handler, bench.handler.settings)
+    assert asked.of(A, [X]).get(X) == reason
+    assert certain_claims(bench.handler, bench.handler.settings, A, [X]) == {}, (
+        "at the end of an instance others of templates aren't rendered"
+    )
+
+
+def test_what_was_asked_is_asked_anew_once_it_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    bench.push(b={"x": document("x")})
+    bench.targets = (TEMPLATE,)
+    bench.configure()
+    monkeypatch.setattr(Instances, "look", look([INSTANCE], []))
+    asked = DeclaredClaims(bench.handler, bench.handler.settings)
+    assert asked.of(A, [X]) == {X: DECLARES}
+    asked.forget()
+    assert asked.of(A, [X]) == {}

@@ -13,7 +13,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from handler.app.connections import Connections
+from handler.cli import retire as module
 from handler.cli.group import anneal
+from handler.model.errors import AccessDenied
 from handler.model.names import PART_OF
 from tests.fakes.apiserver import FakeConnection
 from tests.fakes.apiserver.connection import straight
@@ -118,3 +120,14 @@ def test_a_namespace_itself_stays_and_is_said_to(shop: Renamed) -> None:
     assert re.search(r"`kubectl label Namespace/jobs \S+- && kubectl annotate Namespace/jobs \S+-` lets go of it", said(done))
     assert shop.marked("shop") == {"one", "kept", "jobs"}
     assert "itself stays" not in retire("--keep", "--namespace", "other", "--dry-run").output
+
+
+def test_where_records_may_not_be_listed_the_own_one_is_retired_and_that_is_said(shop: Renamed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: Any) -> None:
+        raise AccessDenied.of("configmaps", "403: cannot list")
+
+    monkeypatch.setattr(module, "instances_of", denied)
+    done = retire("--keep", "-y")
+    assert done.exit_code == 0, done.output
+    assert "has instances still, can't be seen: 403: cannot list" in said(done)
+    assert shop.has_record("shop") == (False, False)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from handler.app.retired import RetiredTarget
 from handler.app.target_row import Level, NewestCommit, TargetRow
 from handler.cli.follow_up_commands import GivenFlags, reaching
 from handler.cli.next_step import next_step, server_text
-from handler.cli.status_table import HEADS, cells, facts, hints, server_facts, table
+from handler.cli.status_table import HEADS, cells, facts, hints, retired_facts, retired_lines, server_facts, table
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Eks, Target
 from handler.model.errors import ClusterUnavailable, GitUnavailable, StateInvalid
@@ -252,3 +253,23 @@ def test_the_json_row_has_the_facts_of_the_table() -> None:
     assert found["head"] == {"commit": sha("b"), "subject": "Newer", "time": stamp(NOW - 120), "differs": True, "error": None}
     seen, looked = stamp(NOW - 7200), stamp(NOW - 7260)
     assert found["server"] == {"runs": False, "name": "", "version": "", "looked": looked, "lastSeen": seen}
+
+
+def gone(name: str, template: str = "", *, stranger: bool = False) -> RetiredTarget:
+    of_all = f"anneal retire {template} --prune" if template and not stranger else ""
+    ends = f"anneal retire {name} --prune"
+    return RetiredTarget(name, "anneal-system", "prod", "a" * 40, "", 0, "", stranger, "", ends, template, of_all)
+
+
+def test_what_is_left_of_a_template_has_one_hint_with_its_own_record() -> None:
+    names = [f"grafana.ns.{name}" for name in "abcd"]
+    found = [gone("bank"), gone("grafana"), *(gone(name, "grafana") for name in names), gone("x.ns.a", "x", stranger=True)]
+    given = GivenFlags(("-c", "fleet.yaml"))
+    lines = [text for text, _ in retired_lines(found, given)]
+    assert len(lines) == 6
+    shown = "grafana.ns.a, grafana.ns.b, grafana.ns.c and more; 4 records in namespace anneal-system of cluster prod"
+    assert lines[0] == f"retired: the instances of grafana ({shown}): what they have stays; to delete that (--keep lets go of it):"
+    assert lines[1].strip() == "anneal -c fleet.yaml retire grafana --prune"
+    assert [line.strip() for line in lines[3::2]] == [f"anneal -c fleet.yaml retire {name} --prune" for name in ("bank", "x.ns.a")]
+    facts_of_one = retired_facts(found[2], given)
+    assert (facts_of_one["template"], facts_of_one["nextOfAll"]) == ("grafana", "anneal -c fleet.yaml retire grafana --prune")

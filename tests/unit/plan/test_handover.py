@@ -140,6 +140,19 @@ def test_a_renamed_target_is_named_with_its_record_and_the_line_that_takes_it_ov
     assert "`anneal retire c --prune --state-namespace gitops`" in moved
 
 
+def test_an_instance_of_a_template_that_is_gone_is_named_with_what_ends_all_of_them() -> None:
+    record = replace(RECORD, target="grafana.shop.main")
+    problem = refused_to_strangers(ITEM, record.target, "store.shop.main", record, known=False)
+    prunes, keeps, takes = problem.fix.split("; ")
+    assert prunes.startswith("`anneal retire grafana --prune` deletes what its instances had and is declared no more")
+    assert keeps.startswith("`anneal retire grafana --keep` lets go of all")
+    assert takes == "then `trigger: {resource: {adoptUnowned: true}}` on target store takes over what it declares"
+    assert "adoptUnowned" not in refused_to_strangers(ITEM, record.target, "b", record, known=False).fix
+    assert "renamedFrom" not in problem.fix
+    known = refused_to_strangers(ITEM, record.target, "b", record, known=True).message
+    assert known == "belongs to target grafana.shop.main, an instance of grafana"
+
+
 def test_another_record_of_the_same_target_is_named() -> None:
     problem = refused_to_strangers(ITEM, "b", "b", FoundRecord("b", "gitops", "", ours=True, elsewhere=True), known=False)
     assert problem.message == "belongs to another record of this target, ConfigMap/gitops/anneal-b"

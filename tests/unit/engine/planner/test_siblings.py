@@ -44,6 +44,18 @@ def test_a_target_of_another_revision_is_no_sibling_and_the_message_names_comman
     assert bench.live() is None
 
 
+def test_an_instance_of_a_template_that_is_configured_isnt_taken_for_one_that_is_gone(bench: Bench) -> None:
+    labels = {PART_OF: applyset_id(state_name("a.shop.m"), "anneal-system")}
+    metadata = {"labels": labels, "annotations": {IDENTITY: X.mark("a.shop.m")}}
+    bench.server.must(Asked("PATCH", LIVE, {"fieldManager": "anneal"}, {"metadata": metadata}, MERGE, ""))
+    bench.push(b={"x": document("x")})
+    (refused,) = bench.run("b").problems
+    assert refused.message == "belongs to target a.shop.m, an instance of a"
+    bench.targets = (B,)
+    bench.configure()
+    assert "this configuration doesn't know" in bench.run("b", force=True).problems[0].message
+
+
 def test_a_target_that_is_no_sibling_gives_up_what_adopt_names_by_its_applyset_and_is_refused_from_then_on(bench: Bench) -> None:
     bench.configure(b={"revision": replace(B.revision, branch="next")})
     bench.push(a={"x": document("x", "1")}, b={"x": document("x", "2")})
