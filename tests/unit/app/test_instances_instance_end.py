@@ -163,6 +163,6 @@ def test_what_another_target_may_declare_unseen_is_let_go_by_no_end(monkeypatch:
     monkeypatch.setattr(retiring, "is_here", lambda *_: True)
     written, member = Settings((TEMPLATE, other)), Identity("", "ConfigMap", "ns", "a-1")
     asked: Any = (Runner(), written, replace(TEMPLATE, name=NAME), [member])
-    assert "that can't be seen" in retiring.DeclaredClaims(asked[0], written).of(asked[2], [member])[member]
+    assert "that can't be seen" in retiring.DeclaredClaims(asked[0], Settings((other,))).of(asked[2], [member])[member]
     with pytest.raises(OperatorError, match=r"target other may declare ConfigMap/ns/a-1.*refuses connections; anneal check other"):
         retiring.certain_claims(*asked)
