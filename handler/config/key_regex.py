@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Protocol
 
+from handler.model.optional_imports import needed_by
+
 
 class KeyMatch(Protocol):
     """What of a key an expression has matched."""
@@ -26,8 +28,8 @@ class KeyRegex(Protocol):
 @lru_cache(100)
 def key_regex(text: str) -> KeyRegex:
     """Compile an expression (https://github.com/google/re2/wiki/Syntax). Raises ValueError: it is none, and why."""
-    import re2  # noqa: PLC0415 - see above
-
+    with needed_by("keyTransformations", "scripts/package --config FILE, of a configuration that has them,"):
+        import re2  # noqa: PLC0415 - see above
     options = re2.Options()
     options.log_errors = False  # else it writes to stderr itself
     try:

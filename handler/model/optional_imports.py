@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from handler.model.errors import ConfigInvalid
 
+_DISTRIBUTIONS = {"re2": "google-re2"}  # PyPI's re2 is another project
+
 
 @contextmanager
 def needed_by(subject: str, packed: str = "scripts/package --ssh") -> Iterator[None]:
@@ -17,5 +19,5 @@ def needed_by(subject: str, packed: str = "scripts/package --ssh") -> Iterator[N
         library = (error.name or "").partition(".")[0]
         if library in {"", "handler"}:
             raise
-        fix = f"{packed} packs it for functions; elsewhere: pip install {library.replace('_', '-')}"
+        fix = f"{packed} packs it for functions; elsewhere: pip install {_DISTRIBUTIONS.get(library, library.replace('_', '-'))}"
         raise ConfigInvalid.of(subject, f"needs the library {library}, which isn't installed here", fix=fix) from None

@@ -59,6 +59,14 @@ def settings_of(path: Path) -> tuple[Settings, dict[str, Path]]:
     return settings, {"anneal.yaml": path, **_placed(path.parent, included), **_placed(path.parent, _named(settings))}
 
 
+def rare_libraries(settings: Settings) -> frozenset[str]:
+    """Return which libraries that few configurations need this one does (`libraries.libraries`)."""
+    judged = settings.health_check_exprs or any(target.health_check_exprs for target in settings.targets)
+    triggers = [target.trigger.resource for target in settings.targets if target.trigger and target.trigger.resource]
+    keyed = any(each.key_transformations for trigger in triggers for each in trigger.resources)
+    return frozenset(name for name, needs in (("cel", judged), ("re2", keyed)) if needs)
+
+
 def _named(settings: Settings) -> Iterator[Path]:
     """Yield the files a configuration names that are no secrets: host keys and authorities."""
     for target in settings.targets:

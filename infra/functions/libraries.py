@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
@@ -75,8 +75,8 @@ _LEFT_OUT = (
     "*.pth",
     ".lock",
 )
-_CEL = ("cel_expr_python/*", "cel_expr_python-*")
-"""What few need, and is a fifth of the package."""
+_RARE = {"cel": ("cel_expr_python/*", "cel_expr_python-*"), "re2": ("re2/*", "google_re2-*")}
+"""What few need: CEL, a fifth of the package, `healthCheckExprs`; RE2 `keyTransformations`, which a function only reads."""
 _KEPT = ("METADATA", "LICEN", "COPYING", "NOTICE", "AUTHORS", "ENTRY_POINTS")
 """Of what an installer notes about a library: what its licence asks for, and `importlib.metadata` reads."""
 _KEPT_FOR = 4 * 24 * 3600
@@ -101,14 +101,14 @@ class Runtime:
         return f"python{self.python}"
 
 
-def libraries(runtime: Runtime, *, ssh: bool, cel: bool, uv: str, cache: Path) -> Path:
-    """Return the directory with all libraries of a runtime. `ssh`: with those of `--ssh`; `cel`: with that of `healthCheckExprs`.
+def libraries(runtime: Runtime, rare: Collection[str], *, ssh: bool, uv: str, cache: Path) -> Path:
+    """Return the directory with all libraries of a runtime. `rare`: with these, of `_RARE`; `ssh`: with those of `--ssh`.
 
     Raises:
         subprocess.CalledProcessError: uv or the compiler failed; it has said why.
     """
     lock = ROOT / ("requirements-functions-ssh.lock" if ssh else "requirements-functions.lock")
-    made_by = f"{runtime.arch} {runtime.python} {_bytecode(runtime)} cel={cel}".encode()
+    made_by = f"{runtime.arch} {runtime.python} {_bytecode(runtime)} {sorted(rare)}".encode()
     key = hashlib.sha256(b"\0".join([lock.read_bytes(), Path(__file__).read_bytes(), made_by])).hexdigest()
     place = cache / f"{runtime.name}-{runtime.arch}-{key[:16]}"
     cache.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def libraries(runtime: Runtime, *, ssh: bool, cel: bool, uv: str, cache: Path) -
             with tempfile.TemporaryDirectory(dir=cache) as temporary:
                 made = Path(temporary) / "libraries"
                 _install(lock, runtime, uv, made)
-                _trim(made, () if cel else _CEL)
+                _trim(made, [pattern for name in _RARE.keys() - set(rare) for pattern in _RARE[name]])
                 compiled(made, runtime, "the libraries")
                 made.rename(place)
     return place

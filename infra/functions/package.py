@@ -28,8 +28,8 @@ from infra.functions.libraries import ROOT, Runtime, compiled, interpreter, libr
 _ARCHES = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
 _MB = 1_000_000
 _LIMITS = {False: 71 * _MB, True: 86 * _MB}
-_CEL = 17 * _MB
-"""Bytes unpacked, without and with --ssh; and more where the configuration has `healthCheckExprs`, and for each program.
+_RARE = {"cel": 17 * _MB, "re2": 3 * _MB}
+"""Bytes unpacked, without and with --ssh; and more where the configuration needs these libraries, and for each program.
 Lambda's own limit is 250 MB, which all together stay far below; what is smaller starts sooner."""
 _SENT = 50 * _MB
 """Bytes that Lambda takes in a request; a larger zip goes by S3, as osls sends each."""
@@ -101,7 +101,7 @@ def _package(options: argparse.Namespace) -> int:
     runtime = _runtime(options)
     facts: dict[str, Any] = {"resources": {}}
     files: dict[str, Path] = {}
-    settings, cel = None, False
+    settings, rare = None, frozenset[str]()
     if options.config:
         settings, files = configured.settings_of(options.config)
         if problems := configured.unfit(settings, ssh=options.ssh, renderers=options.renderers):
@@ -110,16 +110,16 @@ def _package(options: argparse.Namespace) -> int:
             print(f"package: {', '.join(names)}: a kustomization or a chart there needs `sandbox: weak` on AWS Lambda", file=sys.stderr)
         for function, names in configured.variables(settings).items():
             print(f"package: set below functions.{function}.environment of serverless.yml: {', '.join(names)}", file=sys.stderr)
-        cel = bool(settings.health_check_exprs or any(each.health_check_exprs for each in settings.targets))
+        rare = configured.rare_libraries(settings)
         facts |= {"configuration": "anneal.yaml", "resources": configured.resources(settings)}
     tools = programs.packed(programs.needed(settings) if options.renderers == programs.ZIP else frozenset(), runtime.arch)
-    place = libraries(runtime, ssh=options.ssh, cel=cel, uv=options.uv, cache=options.cache)
+    place = libraries(runtime, rare, ssh=options.ssh, uv=options.uv, cache=options.cache)
     with tempfile.TemporaryDirectory() as temporary:
         own = _own(Path(temporary) / "own", runtime)
         size = archive.write(options.out, together({**_below(place), **_below(own), **tools}, files), tools)
     facts |= {"artifact": os.path.relpath(options.out, ROOT), "runtime": runtime.name, "architecture": runtime.arch}
     options.out.with_suffix(".json").write_text(json.dumps(facts, indent=2, sort_keys=True) + "\n")
-    limit = _LIMITS[options.ssh] + cel * _CEL + sum(programs.LARGEST[each.name] for each in tools.values())
+    limit = _LIMITS[options.ssh] + sum(_RARE[name] for name in rare) + sum(programs.LARGEST[each.name] for each in tools.values())
     return _told(options, runtime, size, limit)
 
 

@@ -70,6 +70,17 @@ def test_cel_is_packed_where_the_configuration_has_expressions_and_nowhere_else(
     assert not [name for name in zipfile.ZipFile(arm64).namelist() if name.startswith(("cel_expr_python", "bazel-project"))]
 
 
+def test_re2_is_packed_where_the_configuration_transforms_keys_and_nowhere_else(arm64: Path, tmp_path: Path) -> None:
+    resource = {"name": "a", "apiVersion": "example.com/v1", "kind": "A", "keyTransformations": [{"regex": "(.*)/a-(.*)"}]}
+    trigger = {"resource": {"mainResource": "a", "resources": [resource]}}
+    target = {**CONFIG["targets"][1], "renderer": {"type": "jsonnet"}, "trigger": trigger}
+    (tmp_path / "anneal.yaml").write_text(str({**CONFIG, "targets": [target]}))
+    out = package(tmp_path / "re2.zip", "--config", str(tmp_path / "anneal.yaml"))
+    assert_built_for(out, "3.13", "aarch64")
+    assert [name for name in libraries(out) if name.startswith("re2/")] == ["re2/_re2.cpython-313-aarch64-linux-gnu.so"]
+    assert not [name for name in zipfile.ZipFile(arm64).namelist() if name.startswith(("re2/", "google_re2"))]
+
+
 def test_programs_that_render_are_packed_when_they_are_asked_for_and_found_by_the_worker(
     arm64: Path, renderers: Path, tmp_path: Path
 ) -> None:

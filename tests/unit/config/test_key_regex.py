@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 
 from handler.config.key_regex import key_regex
+from handler.model.errors import ConfigInvalid
 
 
 @pytest.mark.parametrize(
@@ -46,3 +48,10 @@ def test_whole_keys_match_and_classes_are_ascii() -> None:
     assert not key_regex("a").fullmatch("ab")
     assert not key_regex(r"\d").fullmatch("\u0663")
     assert key_regex("[[:alpha:]]+/.*").fullmatch("shop/main")
+
+
+def test_where_the_library_isnt_its_distribution_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyPI's `re2` is another project."""
+    monkeypatch.setitem(sys.modules, "re2", None)
+    with pytest.raises(ConfigInvalid, match=r"keyTransformations: needs the library re2.*pip install google-re2$"):
+        key_regex("a-text-that-was-never-compiled")

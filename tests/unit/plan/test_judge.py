@@ -18,7 +18,7 @@ from handler.plan.judge import RECREATE, Judge, also_owned, lift, terminating
 from handler.plan.ownership import ForeignOwner
 from handler.plan.prune import ALLOW
 from handler.plan.takeover import takeover
-from tests.unit.plan.samples import OURS, desired, document, entry, live, member, target
+from tests.unit.plan.samples import OURS, desired, document, entry, instance, live, member, target
 
 IMMUTABLE = 'Deployment.apps "web" is invalid: spec.selector: Invalid value: {"app":"x"}: field is immutable'
 SCOPED = ("Namespace", "CustomResourceDefinition")
@@ -162,6 +162,13 @@ def test_whatever_a_target_adopts_no_step_or_hook_acts_on_what_another_tool_depl
         assert (problem.message, problem.fix) == ("belongs to Kubernixos checksum c", "let it be")
         assert judge(adopt=adopt).refusal_to_use(item(), document(), "let it be") is None
     assert judge(adopt="never").refusal_to_use(item(), document(), "let it be")
+
+
+def test_an_instance_takes_over_nothing_unless_its_trigger_says_so() -> None:
+    problem = Judge(instance(adopt="never"), OURS).refusal_to_adopt(item(), document())
+    assert problem
+    assert problem.message == "exists already and isn't ours"
+    assert problem.fix.endswith("add to target shop: trigger: {resource: {adoptUnowned: true}}")
 
 
 CONTROLLED = {"ownerReferences": [{"kind": "Pod", "name": "x", "controller": True}]}
