@@ -26,7 +26,7 @@ from infra.githost import Work
 
 _GROUP = "bench.example.com"
 _PATH = f"/apis/{_GROUP}/v1"
-_IDLE, _CHANGES, _BATCH = 1000, 20, 500
+_IDLE, _CHANGES, _BATCH, _WARM = 1000, 20, 500, 2
 _SETTLED, _WATCHED = 30.0, 120.0
 """Seconds until a server has come to rest, and for which it is left alone then."""
 _PROGRAM = """\
@@ -115,19 +115,20 @@ def _changed(widgets: _Widgets, number: int) -> float:
 
 
 def _gone(bed: Bed, widgets: _Widgets, count: int) -> Row:
-    """What the worker keeps of instances that came and went, beyond the first batch of them, which warms its caches."""
+    """What the worker keeps of instances that came and went, beyond the first batches of them, which warm its caches and threads."""
     figures = {}
     with Server(bed.directory, json.dumps(_configured(bed, widgets))) as server:
-        for turn in range(-1, count // _BATCH):
-            widgets.create(range(turn * _BATCH + _BATCH, turn * _BATCH + 2 * _BATCH))
+        for turn in range(-_WARM, count // _BATCH):
+            first = (turn + _WARM) * _BATCH
+            widgets.create(range(first, first + _BATCH))
             _until(lambda: widgets.made() == _BATCH, server)
             widgets.remove()
             _until(lambda: not widgets.made() and not widgets.records(), server)
-            if turn < 0 or turn == count // _BATCH - 1:
+            if turn in (-1, count // _BATCH - 1):
                 time.sleep(_SETTLED)
                 figures[f"MB after {(turn + 1) * _BATCH:,}"] = pss(processes(server.pid)["worker"])
-    first, last = figures.values()
-    return Row(f"{count:,} created and removed instances leave in the worker, PSS", max(last - first, 0.0), 5, "MB", details=figures)
+    before, after = figures.values()
+    return Row(f"{count:,} created and removed instances leave in the worker, PSS", max(after - before, 0.0), 5, "MB", details=figures)
 
 
 def _until(holds: Callable[[], bool], server: Server) -> None:
