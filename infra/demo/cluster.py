@@ -130,10 +130,11 @@ class Kubectl:
         return dict(map(_thing, self.get(kinds, "-A", "-l", f"{PART_OF}={applyset}")["items"]))
 
     def record(self, names: Names) -> tuple[Any, ...]:
-        """Return what runs leave in the target's record, and its Lease; not health, which is written as what lives comes and goes."""
+        """Return what runs leave in the target's record, and its Lease; not health and its soaks, written as what lives comes and goes."""
         record, lease = self.get("configmap/anneal-shop", "lease/anneal-shop", "-n", names.state)["items"]
         parts = record.get("data", {}) | record.get("binaryData", {})
-        return {key: value for key, value in parts.items() if not key.startswith("health.")}, lease["metadata"]["resourceVersion"]
+        kept = {key: value for key, value in parts.items() if not key.startswith(("health.", "soaks."))}
+        return kept, lease["metadata"]["resourceVersion"]
 
     def recorded_commit(self, names: Names, target: str) -> str:
         """Return the commit that a target's record says is applied."""
