@@ -199,7 +199,7 @@ class Overview:
         """Add a row for each instance that has a record; a template's own says how they do together."""
         for template in templates:
             own = self._rows[template.name]
-            for target in recorded_instances(found.states or {}, template):
+            for target in recorded_instances(found.states or {}, self._settings, template):
                 before = self._rows.get(target.name) or TargetRow(target, own.now, newest=own.newest)
                 self._rows[target.name] = before
                 self._rows[target.name] = self._row(target, found)

@@ -14,7 +14,7 @@ from functools import partial
 
 from handler.app.connections import Connections, RecordPlace
 from handler.app.instances.listed_objects import KindNotServed
-from handler.app.instances.recorded_instances import recorded_names
+from handler.app.instances.recorded_instances import records_of
 from handler.app.instances.registry import Instances
 from handler.app.record_places import TargetRecords
 from handler.app.record_summaries import listed
@@ -56,8 +56,8 @@ def instances_of(ways: Connections, target: Target) -> list[Target]:
     """Return a target for each record on this one's cluster that is of an instance of it, by their names. Raises AnnealError."""
     if is_instance(target.name):
         return []
-    names = recorded_names(listed(ways.records(target), ways.settings), ways.settings, target.name)
-    return [replace(target, name=name) for name in names]
+    found = records_of(listed(ways.records(target), ways.settings), ways.settings, target.name)
+    return [replace(target, name=name) for name in sorted(found)]
 
 
 def retire_of(

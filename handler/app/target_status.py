@@ -226,7 +226,7 @@ def instance_rows(template: Target, sight: LastSeen[ClusterSeen], settings: Sett
     if found is None or not _is_template(template):
         return []
     rows: list[TargetRow] = []
-    for target in recorded_instances(found.states, template):
+    for target in recorded_instances(found.states, settings, template):
         summary = record_summaries.of_target(found.states, settings, target.name)
         now = record_summaries.summary_now(summary or Summary(), found.pulse.watched, sight.at, settings)
         rows.append(TargetRow(target, found.pulse.now or sight.at, recorded=True, summary=now, pulse=found.pulse))

@@ -151,9 +151,9 @@ class Instances:
         template = self.ways.settings.target(template_of(name))
         state = self.ways.brief_store(replace_name(template, name)).read().state if template else None
         known = state.instance if state else None
-        return (
-            instance_target(template, Instance(known.identity, known.uid, {}, definition=known.definition)) if template and known else None
-        )
+        if template is None or known is None:
+            return None
+        return instance_target(template, Instance(known.identity, known.uid, {}, definition=known.definition))
 
     @staticmethod
     def _unknown(name: str, seen: str, fix: str) -> NoInstance:

@@ -21,6 +21,7 @@ from typing import Any
 
 from handler.app.instances.instance_end import may_not_end, planned_end
 from handler.app.instances.recent_ends import ended_lately, with_ends
+from handler.app.instances.recorded_instances import records_of
 from handler.app.instances.registry import Instances, replace_name, trigger_of
 from handler.app.instances.vanished import Kept, look_for, retiring
 from handler.app.record_summaries import TOOLING, listed
@@ -32,14 +33,13 @@ from handler.engine import summary_shortcuts
 from handler.engine.run.errors import RequestRefused
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, Suspended
 from handler.model.event import NAMED, Job
-from handler.model.instance import is_instance, template_of
 from handler.model.manifest import canonical
 from handler.model.names import run_id
 from handler.model.numbers import many
 from handler.model.plan import Hold, Plan
 from handler.model.result import Outcome, Result, TargetStanding
 from handler.plan import guards
-from handler.state.configmap import INSTANCE, TARGET, read_instance
+from handler.state.configmap import INSTANCE, read_instance
 from handler.state.record import Approval, HeldPlan, RecordedInstance, RunStatus, State
 from handler.state.record_format import stamp
 from handler.state.store import StateStore
@@ -168,11 +168,7 @@ class _TemplateRun:
         if self.job.dry_run:
             return self._planned(look, [*going], hold)
         if new := going.keys() - self.runs.instances.leaving.keys():
-            now = self.handler.now()
-            state = (
-                store.update(lambda known: replace(known, history=with_ends(known.history, self.job, sorted(new), now)), state).state
-                or state
-            )
+            state = self._ending(store, state, sorted(new))
         for name, known in going.items():
             self.runs.instances.leaving[name] = known
         asked = [*(Job(name, "resource") for name in going), *self._jobs(look)]
@@ -183,6 +179,11 @@ class _TemplateRun:
         phase = "held" if hold else "applied"
         self._record(store, state, RunStatus(phase, stamp(self.handler.now()), message=result.message), hold)
         return joined(result, ends)
+
+    def _ending(self, store: StateStore, state: State, names: list[str]) -> State:
+        """Note in the template's record which instances are let go now."""
+        now = self.handler.now()
+        return store.update(lambda known: replace(known, history=with_ends(known.history, self.job, names, now)), state).state or state
 
     def _planned(self, look: TemplateLook, going: list[str], hold: Hold | None) -> Result:
         """Return what all instances would do, and what the ends of those whose object is gone would delete, held or not."""
@@ -213,9 +214,7 @@ class _TemplateRun:
         if not self.job.dry_run:  # from now on events ask for runs; what came since the look is asked for here
             self.runs.started.add(template.name)
             instances |= {each.name: each for each in self.runs.instances.of_template(template.name)}
-        metadata = listed(handler.records(template), handler.settings)
-        named = {str((each.get("labels") or {}).get(TARGET) or ""): each for each in metadata.values()}
-        records = {name: each for name, each in named.items() if is_instance(name) and template_of(name) == template.name}
+        records = records_of(listed(handler.records(template), handler.settings), handler.settings, template.name)
         gone, kept = dict[str, RecordedInstance](), dict[str, Kept]()
         missing = sorted(records.keys() - instances.keys())
         looks = together([partial(self._seen, name, records[name]) for name in missing])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from handler.app import record_summaries
 from handler.app.instances import template_run
 from handler.app.instances.recent_ends import TOGETHER
 from handler.app.instances.template_run import TemplateRuns, joined
@@ -20,10 +21,10 @@ from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, Wa
 from handler.model.errors import ClusterUnavailable, StateInvalid
 from handler.model.event import Job
 from handler.model.instance import Instance
-from handler.model.names import Identity
+from handler.model.names import Identity, applyset_id
 from handler.model.plan import Plan
 from handler.model.result import Outcome, Result
-from handler.state.configmap import INSTANCE, TARGET
+from handler.state.configmap import ID, INSTANCE, TARGET, TOOLING
 from handler.state.record import RecordedInstance, State, Suspend
 from handler.state.store import StoredState
 
@@ -84,7 +85,8 @@ class Runner:
     @staticmethod
     def _metadata(name: str) -> dict[str, Any]:
         mark = f"u-{name}/example.com/Widget:ns/{name}"
-        return {"name": f"anneal-shop.ns.{name}", "labels": {TARGET: f"shop.ns.{name}"}, "annotations": {INSTANCE: mark}}
+        labels = {TARGET: f"shop.ns.{name}", ID: applyset_id(f"anneal-shop.ns.{name}", "anneal-system")}
+        return {"name": f"anneal-shop.ns.{name}", "labels": labels, "annotations": {INSTANCE: mark, TOOLING: record_summaries.TOOLING}}
 
     def store(self, target: Target) -> Store:
         return self.stores.setdefault(target.name, Store(target.name))
@@ -304,3 +306,14 @@ def test_the_ends_of_instances_are_one_end_the_worst_of_them() -> None:
     assert found.plan
     assert (found.plan.target, found.plan.notes) == ("shop", ("of a", "of b"))
     assert joined(found, []) is found
+
+
+def test_what_only_looks_like_a_record_neither_ends_nor_counts(gone: dict[str, Absence]) -> None:
+    class Crowded(Runner):
+        def overview(self, kind: str, namespace: str, selector: str = "") -> list[dict[str, Any]]:
+            strange = [{"metadata": {"name": f"anneal-shop.ns.x{n}", "labels": {TARGET: f"shop.ns.x{n}"}}} for n in range(50)]
+            return [*super().overview(kind, namespace, selector), *strange]
+
+    runner = Crowded("a", "abcd")
+    result, _ = run(runner)
+    assert (result.outcome, runner.leaving) == (Outcome.HELD, {}), "3 of 4, not 3 of 54"
