@@ -21,13 +21,13 @@ from handler.config.load import ConfigNotFound
 from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Settings, Target
 from handler.model.errors import AccessDenied, AnnealError, Problem
-from handler.model.names import STATE_NAMESPACE, state_name
+from handler.model.names import MANAGED_BY, STATE_NAMESPACE, state_name
 from handler.state.configmap import INSTALLATION, TARGET, foreign
 from handler.state.known_summaries import summary_in
 from handler.state.summary import home_of
 
 _NAMESPACES = (NAMESPACE, STATE_NAMESPACE)  # where these commands keep records if nothing else is said
-_OURS = "app.kubernetes.io/managed-by=anneal"
+_OURS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
 
 
 def settings(environ: Mapping[str, str], options: Options, missing: ConfigNotFound) -> tuple[Settings, dict[str, RecordPlace]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 PART_OF = "applyset.kubernetes.io/part-of"  # label on a member; its value is the ApplySet id (KEP-3659, as kubectl's code spells it)
 IDENTITY = "anneal.dev/identity"  # annotation on a member naming exactly that object: a copied label can't fake it
+MANAGED_BY = {"app.kubernetes.io/managed-by": "anneal"}  # label of our own records and Leases, of no member
 KUBERNIXOS = "kubernixos"  # label of what Kubernixos deploys: a checksum of all that one deployment declares
 HEARTBEAT = "heartbeat"  # before the dot in the name of the servers' Lease, where an instance's has its template
 STATE_NAMESPACE = "anneal-system"  # the default namespace of records and locks

@@ -15,7 +15,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from handler.model.errors import Problem, StateInvalid
-from handler.model.names import GroupKind, Identity, applyset_id, kubectl, state_name
+from handler.model.names import MANAGED_BY, GroupKind, Identity, applyset_id, kubectl, state_name
 from handler.model.to_json import camel
 from handler.state import gzip_chunks
 from handler.state.cluster_port import Body
@@ -71,7 +71,7 @@ def encode(state: State, namespace: str, tooling: str) -> Body:
             ID: applyset_id(name, namespace),
             TARGET: state.target,
             INSTALLATION: state.installation,
-            "app.kubernetes.io/managed-by": "anneal",
+            **MANAGED_BY,
             **({RENAMED_FROM: state.renamed_from} if state.renamed_from else {}),
         },
         "annotations": {

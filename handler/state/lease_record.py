@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from handler.model.names import MANAGED_BY
 from handler.state.cluster_port import Body
 from handler.state.record_format import seconds_of
 
@@ -70,7 +71,7 @@ def new_lease(namespace: str, name: str) -> Body:
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": name, "namespace": namespace, "labels": {"app.kubernetes.io/managed-by": "anneal"}},
+        "metadata": {"name": name, "namespace": namespace, "labels": {**MANAGED_BY}},
         "spec": {},
     }
 

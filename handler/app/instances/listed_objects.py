@@ -13,7 +13,7 @@ from handler.cluster.live import Listing, Object, pages
 from handler.config.settings import Target
 from handler.config.trigger_settings import WatchedResource
 from handler.model.errors import AnnealError, ApiRefused, OperatorError
-from handler.model.names import Resource
+from handler.model.names import MANAGED_BY, Resource, state_name
 
 LONGEST = 30.0
 """Seconds until the objects of a kind must have been LISTed whole."""
@@ -70,10 +70,7 @@ def not_served(watched: WatchedResource) -> KindNotServed:
 def is_own(live: Object) -> bool:
     """Whether an object is a record or a Lease of Anneal's: each run writes it, so what followed from it would run for ever."""
     metadata = live.get("metadata") or {}
-    if not str(metadata.get("name")).startswith("anneal-"):
-        return False
-    found: bool = (metadata.get("labels") or {}).get("app.kubernetes.io/managed-by") == "anneal"
-    return found
+    return str(metadata.get("name")).startswith(state_name("")) and MANAGED_BY.items() <= (metadata.get("labels") or {}).items()
 
 
 class ListedObjects:
