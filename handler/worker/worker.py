@@ -22,6 +22,7 @@ from handler.config.settings import Settings
 from handler.engine.run.errors import DependencyNotReady
 from handler.feedback.exposition import Exposition
 from handler.feedback.prometheus import RunMetrics
+from handler.model import malloc
 from handler.model.event import Job
 from handler.model.instance import template_of
 from handler.model.result import Outcome, Result
@@ -52,6 +53,8 @@ CLOSING = 2.0
 """Seconds for the feedback of the last runs."""
 LONGEST_WAIT = 1.0
 """Seconds until the loop looks at the schedule again, so that a retry armed meanwhile isn't late."""
+TRIMMED = 60.0
+"""Seconds between two times at which freed memory goes back to the system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ class Worker:
         live = events.add("live") if parts.live else None
         self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.mask, parts.inspector, live)
         self._stop = threading.Event()
+        self._trim = 0.0
         self._ticks = Ticks(settings, parts.look, self._due, self._quiet, self._bulkheads.mute)
         self._clock = parts.clock
         self._consumer = self._taking_from(parts.queue) if parts.queue else None
@@ -157,11 +161,7 @@ class Worker:
         _LOG.info("worker started", extra={"fields": {"targets": len(self._names)}})
         wait = 0.0
         while not self._stop.wait(wait):
-            now = time.monotonic()
-            for job in self._ticks.due(now):
-                self._due(replace(job, asked=now))
-            self._queue.accept_due(now)
-            wait = min(max(min(self._ticks.next(), self._queue.next_due()) - now, 0.0), LONGEST_WAIT)
+            wait = self._look(time.monotonic())
         self._queue.close()
         for each in self._beside:
             each.stop()
@@ -177,6 +177,16 @@ class Worker:
             self._heart.join()
         self._events.close(CLOSING)
         _LOG.info("worker stopped", extra={"fields": {"still running": left}})
+
+    def _look(self, now: float) -> float:
+        """Take what is due. Returns the seconds until the next look."""
+        for job in self._ticks.due(now):
+            self._due(replace(job, asked=now))
+        self._queue.accept_due(now)
+        if now >= self._trim:
+            self._trim = now + TRIMMED
+            malloc.trim()
+        return min(max(min(self._ticks.next(), self._queue.next_due()) - now, 0.0), LONGEST_WAIT)
 
     def _offered(self, work: Work) -> Json:
         """Take a job from the web process. Raises Closed: this worker stops, the next one is asked."""

@@ -245,3 +245,16 @@ def test_a_target_suspended_in_the_configuration_gets_no_ticks(tmp_path: Path) -
         worker.stop()
         thread.join(PATIENCE)
     assert {job.trigger for job in seen.jobs if job.target == "paused"} == {"replay"}
+
+
+def test_freed_memory_goes_back_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = threading.Semaphore(0)
+    monkeypatch.setattr("handler.model.malloc.trim", times.release)
+    monkeypatch.setattr("handler.worker.worker.TRIMMED", 0.01)
+
+    def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
+        return Result(job.target, Outcome.UNCHANGED)
+
+    with working(tmp_path / "s", run):
+        assert times.acquire(timeout=PATIENCE)
+        assert times.acquire(timeout=PATIENCE)
