@@ -111,9 +111,9 @@ class ClusterWatch:
     hidden: dict[str, WatchMask] = field(default_factory=dict)
     states: Scope = field(init=False)
     judging: bool = False
-    passed: float = 0.0
+    passed: float = -math.inf
     lapsed: float = math.inf
-    resolved: float = 0.0
+    resolved: float = -math.inf
     anew: float = -math.inf
     unserved: frozenset[GroupKind] = frozenset()
     cut: bool = False

@@ -192,7 +192,7 @@ def test_a_takeover_killed_at_any_write_is_finished_by_the_same_command(shop: Sh
         killed = kill_adopt(shop, wired(), number)
         old = json.dumps({"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
         kubectl.tried("patch", "lease", state_name("shop"), "-n", shop.namespace, "--type=merge", "-p", old)
-        if killed and marked(live(shop, kubectl)) != set(NAMES):
+        if killed and set(NAMES) - marked(live(shop, kubectl)) - {"by-hand"}:  # which no tool owns, and any run takes over
             shop.cli("apply", "shop", code=1)
         shop.cli("adopt", "shop", *OWNERS, "-y")
         after = live(shop, kubectl)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -57,7 +58,7 @@ def test_one_write_of_an_instance_is_under_way_and_the_newest_picture_wins(
 
 
 def test_progress_waits_for_its_pause_and_an_end_does_not(cluster: Cluster) -> None:
-    statuses = cluster.statuses(pause=3600.0)
+    statuses = cluster.statuses(pause=time.monotonic() + 3600.0)  # a machine that has just started has a small clock
     cluster.state = applied(attempt=Attempt(COMMIT, "r", "s", "t", NOON), status=RunStatus("applying"))
     statuses.hear(phase())
     assert statuses.settle(SOON)

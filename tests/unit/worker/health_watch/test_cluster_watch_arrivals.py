@@ -41,11 +41,15 @@ class Cluster:
 
     def __post_init__(self) -> None:
         self.put("shop", API)
-        settings = Settings((target(),), health_interval=INTERVAL)
-        ways: Any = self
-        self.watch = ClusterWatch(settings, ways, [target()], str, lambda _: None, unheard, threading.Event())
+        self.watch = self.made()
         self.watch.passed = self.now
         self.watch.watched["anneal-shop"].seen = "unread"
+
+    def made(self) -> ClusterWatch:
+        ways: Any = self
+        return ClusterWatch(
+            Settings((target(),), health_interval=INTERVAL), ways, [target()], str, lambda _: None, unheard, threading.Event()
+        )
 
     def put(self, name: str, identity: Identity) -> None:
         """Let a target with a record live, whose one Deployment is ready."""
@@ -139,6 +143,12 @@ def test_an_object_that_degrades_is_told_while_instances_come_with_each_turn(clu
         cluster.turn()
         cluster.come(number)
     assert cluster.health("shop") == "degraded"
+
+
+def test_the_first_pass_is_at_once_on_a_machine_that_has_just_started(cluster: Cluster) -> None:
+    cluster.now, cluster.watch = 0.0, cluster.made()
+    cluster.turn()
+    assert cluster.watch.passed == TURN
 
 
 def test_the_lists_that_instances_ask_for_are_few_however_many_come(cluster: Cluster) -> None:
