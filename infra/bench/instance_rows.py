@@ -27,8 +27,8 @@ from infra.githost import Work
 _GROUP = "bench.example.com"
 _PATH = f"/apis/{_GROUP}/v1"
 _IDLE, _CHANGES, _BATCH, _WARM = 1000, 20, 500, 2
-_SETTLED, _WATCHED = 30.0, 120.0
-"""Seconds until a server has come to rest, and for which it is left alone then."""
+_SETTLED, _WATCHED = 30.0, 300.0
+"""Seconds until a server has come to rest, and for which it is left alone then: one tick is among them."""
 _PROGRAM = """\
 local c = import 'generic-operator/config';
 { objects: { made: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'of-' + c.metadata.name }, data: { size: c.spec.size } } } }

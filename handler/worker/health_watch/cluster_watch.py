@@ -390,7 +390,8 @@ class ClusterWatch:
     # --- reasons
     def _explain(self, now: float) -> None:
         interval, last, end = self.settings.health_interval, defaultdict(float, self.explained), time.monotonic() + _READING
-        wanting = [each for each in self.watched.values() if not each.busy and now >= due(each, last[each.target.name], interval, now)]
+        noted = [each for each in self.watched.values() if not (each.is_quiet or each.busy)]
+        wanting = [each for each in noted if now >= due(each, last[each.target.name], interval, now)]
         for known in sorted(wanting, key=lambda each: last[each.target.name])[:EXPLAINED]:
             if time.monotonic() < end:
                 self.explained[known.target.name] = now

@@ -169,6 +169,11 @@ class WatchedTarget:
         else:
             self._changed.pop(identity, None)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing of it wants a reason, nor has done so a while ago."""
+        return not (self.since or self._changed)
+
     def begun(self, now: float) -> list[float]:
         """Return when what wants a reason began to, in monotonic seconds: the target's being ill, and what has changed a moment ago."""
         noted = [at for each, at in self._changed.items() if each in self._live and now - at < 2 * GRACE]
@@ -204,7 +209,7 @@ class WatchedTarget:
         """Judge what expressions judge, all at once, and again what time has changed. `now`: monotonic seconds."""
         if self._expressed and now >= self._asks:
             self._ask(now)
-        for identity, (due, live) in [*self._settling.items()]:
+        for identity, (due, live) in [*self._settling.items()] if self._settling else ():
             if due <= now:
                 self._judge(identity, live)
 

@@ -17,6 +17,7 @@ def looks(monkeypatch: pytest.MonkeyPatch, seconds: int, *, ready: int) -> list[
     shop.see(API, live(shop, ready=ready))
     for now in range(1000, 1000 + seconds):
         shop.look(now)
+        assert shop.is_quiet is (ready == 1), "of a quiet target nothing is asked at all"
         if now >= due(shop, last, 60.0, now):
             last = now
             found.append(now - 1000)
