@@ -10,6 +10,7 @@ written is logged, and compared again at the next end of a run, or when `look` i
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -37,7 +38,6 @@ PAUSE = 1.0
 """Seconds between two writes of one instance while its run goes on."""
 MOST = 10_000
 """Instances that may be due at once; what there is no room for is found at the end of its next run."""
-_NEVER = float("-inf")
 _TRIES = 5
 _MERGE = "application/merge-patch+json"
 _SCHEMA = (
@@ -107,9 +107,9 @@ class InstanceStatuses:
         """Let an instance be looked at: at once where its run has ended, else when its last write is a second ago."""
         match event:
             case RunPhase():
-                self._add(event.target, _Due(self._written.get(event.target, _NEVER) + self._pause, event.generation))
+                self._add(event.target, _Due(self._written.get(event.target, -math.inf) + self._pause, event.generation))
             case HealthChanged():
-                self._add(event.target, _Due(self._written.get(event.target, _NEVER) + self._pause, quiet=True))
+                self._add(event.target, _Due(self._written.get(event.target, -math.inf) + self._pause, quiet=True))
             case RunEnded() if not event.job.dry_run:
                 result = event.result
                 unrecorded = result if result.outcome is Outcome.FAILED and not result.recorded else None
