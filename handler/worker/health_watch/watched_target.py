@@ -171,7 +171,7 @@ class WatchedTarget:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing of it wants a reason, nor has done so a while ago."""
+        """Whether it is well and nothing of it has a note: no reason is due (`handler.worker.health_watch.reasons`)."""
         return not (self.since or self._changed)
 
     def begun(self, now: float) -> list[float]:
@@ -209,7 +209,7 @@ class WatchedTarget:
         """Judge what expressions judge, all at once, and again what time has changed. `now`: monotonic seconds."""
         if self._expressed and now >= self._asks:
             self._ask(now)
-        for identity, (due, live) in [*self._settling.items()] if self._settling else ():
+        for identity, (due, live) in [*self._settling.items()]:
             if due <= now:
                 self._judge(identity, live)
 
