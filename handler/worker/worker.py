@@ -118,7 +118,7 @@ class Worker:
         live = events.add("live") if parts.live else None
         self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.mask, parts.inspector, live)
         self._stop = threading.Event()
-        self._trim = 0.0
+        self._trims = 0.0
         self._ticks = Ticks(settings, parts.look, self._due, self._quiet, self._bulkheads.mute)
         self._clock = parts.clock
         self._consumer = self._taking_from(parts.queue) if parts.queue else None
@@ -183,8 +183,8 @@ class Worker:
         for job in self._ticks.due(now):
             self._due(replace(job, asked=now))
         self._queue.accept_due(now)
-        if now >= self._trim:
-            self._trim = now + TRIMMED
+        if now >= self._trims:
+            self._trims = now + TRIMMED
             malloc.trim()
         return min(max(min(self._ticks.next(), self._queue.next_due()) - now, 0.0), LONGEST_WAIT)
 
