@@ -55,6 +55,8 @@ def test_an_instance_has_the_rights_of_the_account_of_its_namespace(widgets: Wid
 
     widgets.create("a")
     note(f"{widgets.name}-note", "default")  # of a namespace that the account doesn't see
+    for each in (widgets.name, f"{widgets.name}.{widgets.name}.a"):
+        assert widgets.cli("rbac", each, "-f", str(widgets.work.directory)) == widgets.cli("rbac", each), "as its commit"
     kubectl.grant(widgets.cli("rbac", widgets.name, "--service-account", f"{widgets.name}/anneal"))
     widgets.serve()
     until(lambda: made() == {"size": "1", "notes": ""}, told=widgets.told)
