@@ -52,6 +52,7 @@ from handler.render.sandbox import Sandbox
 from handler.render.sops.decryptor import Decryptor
 from handler.render.target_render import render_target
 from handler.state.record import Pin, State
+from handler.state.recorded_commit_status import RecordedCommitStatus
 
 if TYPE_CHECKING:
     from handler.app.instances.registry import Instances
@@ -243,6 +244,12 @@ class Handler(TargetRunner):
             actions=self.tables.actions,
             checks=LazyTable(self._bound_checks),
         )
+
+    def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:
+        """Whether a commit that only a webhook has named was overtaken. Raises AnnealError: the git host can't be asked now."""
+        from handler.app.hinted_commits import is_overtaken
+
+        return is_overtaken(self, target, state, status)
 
     def decryptor(self, target: Target) -> Decryptor | None:
         """Return what decrypts a target's files, made once; None: it lists no keys."""

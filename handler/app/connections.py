@@ -33,12 +33,14 @@ from handler.model.refs import Head
 from handler.model.run_event import Announce, unheard
 from handler.model.tree import CommitInfo
 from handler.queues.bulkheads import git_host
+from handler.state import commit_status_update
 from handler.state.heartbeat import Heartbeat, Pulse
 from handler.state.known_summaries import forget_summary
 from handler.state.lease import LeaseLock
-from handler.state.store import StateStore
+from handler.state.store import Keep, StateStore
 
 if TYPE_CHECKING:
+    from handler.feedback.git_hosts import GitHostApi
     from handler.prometheus.client import PrometheusClient
     from handler.source.charts.chart_fetcher import ChartFetcher
     from handler.source.charts.chart_repository import ReadIndex
@@ -207,7 +209,24 @@ class Connections:
     def store_at(self, target: Target, place: RecordPlace, objects: Callable[[Target], OwnObjects] | None = None) -> StateStore:
         """Return a record at any place of a target's cluster."""
         found = (objects or self.objects)(target)
-        return StateStore(found, place.namespace, place.name, place.installation, TOOLING, self.health(target).keep)
+        return StateStore(found, place.namespace, place.name, place.installation, TOOLING, self._keep(target))
+
+    def _keep(self, target: Target) -> Keep:
+        """Return what completes a record as it is written; a directory's commits are on no git host."""
+        soaks, feedback = self.health(target).keep, target.repository.feedback
+        if feedback is None or not target.has_commit_statuses or template_of(target.name) in self._options.sources:
+            return soaks
+        every = feedback.status_for == "all"
+        return lambda before, after: commit_status_update.kept(before, soaks(before, after), every=every)
+
+    def git_api(self, target: Target) -> GitHostApi:
+        """Return the API of the git host of a target's repository, which has feedback. Raises ConfigInvalid: it can't be asked."""
+        from handler.app.git_host_apis import git_host_api
+        from handler.source.git_host import SharedConnections
+
+        repository, shared = target.repository, self._once(("sharing",), SharedConnections)
+        key = ("git api", repository.url, repository.feedback, repository.tls)
+        return self._once(key, lambda: git_host_api(repository, self.secrets, shared.pools))
 
     def _place(self, target: Target) -> RecordPlace:
         settings = self.settings

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -270,10 +270,11 @@ def _or_runs(asked: _Round, targets: Sequence[Target], look: Callable[[], None])
 def _unchanged(job: Job, summary: Summary, again: float) -> Result:
     due = min(filter(None, (seconds_of(summary.drift_due) if summary.drift_due else 0.0, again)), default=0.0)
     if summary.awaits:
-        return Result(job.target, Outcome.WAITING, summary.awaits, job.trigger, summary.why, next_try=due)
+        return Result(job.target, Outcome.WAITING, summary.awaits, job.trigger, summary.why, next_try=due, owes=summary.owes)
     standing = TargetStanding(succeeded=time.time(), orphans=summary.orphans, drifted=summary.drifted, health=summary.health)
     message = f"{summary.commit[:12]} is applied"
-    return Result(job.target, Outcome.UNCHANGED, summary.commit, job.trigger, message, next_try=due, standing=standing)
+    found = Result(job.target, Outcome.UNCHANGED, summary.commit, job.trigger, message, next_try=due, standing=standing)
+    return replace(found, owes=summary.owes)
 
 
 @dataclass

@@ -89,7 +89,8 @@ def _engine(
         parts = Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, events=events)
         inspector = Inspector(handler)
         instances = _followed(handler) if any(target.is_template for target in settings.targets) else None
-        return replace(parts, inspector=lambda: inspector, live=settings.page is not None, instances=instances)
+        statuses = events.add("statuses", settings, handler, secrets.mask) if settings.has_commit_statuses else None
+        return replace(parts, inspector=lambda: inspector, live=settings.page is not None, instances=instances, statuses=statuses)
 
     return Engine(sandbox.start, build)
 

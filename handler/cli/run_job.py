@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -34,6 +35,12 @@ from handler.model.plan import Change, FieldChange, Plan
 from handler.model.result import IN_SYNC, Outcome, Result, summed
 from handler.plan.adoption import Adoptions
 from handler.state.run_once import RunOnce
+
+if TYPE_CHECKING:
+    from handler.app.commit_statuses import CommitStatuses
+
+POSTED = 10.0
+"""Seconds that git hosts have to take commit statuses; the rest waits in the records."""
 
 
 def run(session: Session, job: Job, doing: str) -> Result:
@@ -62,8 +69,9 @@ def run_as(session: Session, target: Target, job: Job, doing: str, adoptions: Ad
 
 @contextlib.contextmanager
 def printing(session: Session) -> Iterator[None]:
-    """Print on standard error what the runs within this wait for, and what they write."""
+    """Print on standard error what the runs within this wait for, and what they write; then let git hosts show how they have ended."""
     output = session.output
+    statuses = _statuses(session)
     again = math.inf if output.moves else AGAIN
     lines = session.events.add("cli", output.note, session.wrote, again)
     thread = threading.Thread(target=lines.keep, name="run lines", daemon=True)
@@ -74,6 +82,18 @@ def printing(session: Session) -> Iterator[None]:
         session.events.remove("cli", SETTLE)
         lines.end()
         thread.join()
+        if statuses:
+            session.events.remove("statuses", SETTLE)
+            if not statuses.settle(POSTED):
+                output.note("a git host doesn't show yet how this has ended; a server that runs, or the next run, posts it")
+
+
+def _statuses(session: Session) -> CommitStatuses | None:
+    """Subscribe what posts commit statuses, where runs of targets on git hosts have any."""
+    if session.sources or not any(target.has_commit_statuses for target in session.configured):
+        return None
+    statuses: CommitStatuses = session.events.add("statuses", session.settings, session.handler, session.secrets.mask)
+    return statuses
 
 
 @contextlib.contextmanager

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from handler.config.cluster_settings import Cluster
+from handler.config.feedback_settings import FeedbackSettings
+from handler.config.github_app_settings import GitHubAppAuth as GitHubAppAuth  # noqa: PLC0414 - it is imported from here
 from handler.config.secret_ref import AwsSecret as AwsSecret  # noqa: PLC0414 - it is imported from here
 from handler.config.secret_ref import SecretRef as SecretRef  # noqa: PLC0414 - it is imported from here
 from handler.config.settings_shape import doc as _doc
@@ -35,16 +37,6 @@ class SshAuth:
     private_key: SecretRef = _doc("Private key, as OpenSSH or PEM writes it.")
     known_hosts: str = _doc("File of the host keys to trust, in OpenSSH's known_hosts format; nothing else is.", kind="file")
     passphrase: SecretRef | None = _doc("Passphrase of the private key.", None)
-
-
-@dataclass(frozen=True, slots=True)
-class GitHubAppAuth:
-    """A GitHub App: short-lived installation tokens, made from its key."""
-
-    app_id: str = _doc("App id or client id.", kind="appId")
-    installation_id: int = _doc("Installation id.", kind="number")
-    private_key: SecretRef = _doc("The app's private key, PEM.")
-    api_url: str = _doc("The API; of an Enterprise Server e.g. https://github.example.com/api/v3.", "https://api.github.com", kind="server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +73,7 @@ class Repository:
     auth: RepositoryAuth = _doc("Credentials.", factory=RepositoryAuth)
     tls: Tls = _doc("TLS trust.", factory=Tls)
     webhook: WebhookSecrets = _doc("Secrets of this repository's webhook; they replace the provider's.", factory=WebhookSecrets)
+    feedback: FeedbackSettings | None = _doc("What the git host shows of commits and pull requests; without it nothing is.", None)
 
     @property
     def is_directory(self) -> bool:
@@ -110,16 +103,25 @@ def git_url(text: str) -> str:
 
 
 def git_references(repository: Repository) -> Iterator[tuple[str, SecretRef]]:
-    """Yield what a repository's sign-in needs, each with its place below `auth`."""
+    """Yield what a repository's sign-in needs, each with its place in the repository."""
     auth = repository.auth
     if auth.basic:
-        yield "basic.password", auth.basic.password
+        yield "auth.basic.password", auth.basic.password
     if auth.ssh:
-        yield "ssh.privateKey", auth.ssh.private_key
+        yield "auth.ssh.privateKey", auth.ssh.private_key
         if auth.ssh.passphrase:
-            yield "ssh.passphrase", auth.ssh.passphrase
+            yield "auth.ssh.passphrase", auth.ssh.passphrase
     if auth.github_app:
-        yield "githubApp.privateKey", auth.github_app.private_key
+        yield "auth.githubApp.privateKey", auth.github_app.private_key
+
+
+def feedback_references(repository: Repository) -> Iterator[tuple[str, SecretRef]]:
+    """Yield what writes the statuses of a repository's commits, each with its place in the repository."""
+    feedback = repository.feedback
+    if feedback and feedback.token:
+        yield "feedback.token", feedback.token
+    if feedback and feedback.github_app:
+        yield "feedback.githubApp.privateKey", feedback.github_app.private_key
 
 
 @dataclass(frozen=True, slots=True)

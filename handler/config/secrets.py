@@ -13,7 +13,7 @@ from typing import Literal, NoReturn, Protocol, TypeVar
 
 from handler.config import secret_strength
 from handler.config.decryption import decryption_references
-from handler.config.git_settings import SecretRef, git_references
+from handler.config.git_settings import SecretRef, feedback_references, git_references
 from handler.config.page_settings import PageToken, page_references
 from handler.config.remote_secrets import Fetch, RemoteSecrets, nowhere, text_of
 from handler.config.renderer_settings import chart_references
@@ -214,7 +214,8 @@ def references(settings: Settings, needs: Collection[Need] = ALL) -> Iterator[Se
 def _of_targets(settings: Settings, needs: Collection[Need]) -> Iterator[SecretRef]:
     for target in settings.targets:
         if "git" in needs:
-            yield from (ref for _, ref in (*git_references(target.repository), *chart_references(target.charts)))
+            yield from (ref for _, ref in (*git_references(target.repository), *feedback_references(target.repository)))
+            yield from (ref for _, ref in chart_references(target.charts))
         if "decryption" in needs:
             yield from (ref for _, ref in decryption_references(target.decryption))
         if "clusters" in needs:
@@ -243,6 +244,8 @@ def spoken(settings: Settings, *secrets: Mapping[SecretRef, Secret]) -> set[str]
     """Return every text that is secret: the values, and passwords behind their user as HTTP Basic sends them (RFC 7617)."""
     found = {secret.reveal() for each in secrets for secret in each.values()}
     users = [(basic.username, basic.password) for target in settings.targets if (basic := target.repository.auth.basic)]
+    posting = (target.repository.feedback for target in settings.targets)
+    users += [(each.username, each.token) for each in posting if each and each.token]
     users += [(each.auth.username, each.auth.password) for target in settings.targets for each in target.charts if each.auth]
     return found | {f"{name}:{each[ref].reveal()}" for name, ref in users for each in secrets if ref in each}
 
@@ -289,7 +292,8 @@ class _Reader:
     def git(self, settings: Settings) -> Iterator[tuple[SecretRef, Secret]]:
         """Yield what signs in to git hosts and chart sources."""
         for target in settings.targets:
-            ours = [(f"repository.auth.{place}", ref) for place, ref in git_references(target.repository)]
+            hosts = (*git_references(target.repository), *feedback_references(target.repository))
+            ours = [(f"repository.{place}", ref) for place, ref in hosts]
             ours += [(f"charts{place}", ref) for place, ref in chart_references(target.charts)]
             for place, ref in ours:
                 secret = self.read(ref, f"targets[{target.name}].{place}", strong=False)

@@ -9,9 +9,11 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import get_args
 
 from handler.config import cel
 from handler.config.decryption import Decryption
+from handler.config.feedback_settings import FeedbackSettings, GitHostName
 from handler.config.git_settings import Promoted, Repository, RepositoryAuth, Revision, SecretRef, Verify
 from handler.config.page_settings import PageOidc, PageProxy, PageSettings, PageToken, RoleBinding
 from handler.config.post_build import PostBuild
@@ -131,6 +133,24 @@ def fits_scheme(url: str, auth: RepositoryAuth) -> Iterator[Fault]:
         yield Fault("auth", "an ssh:// URL needs a key", f"add `{block}`")
     if not url.startswith("ssh://") and auth.ssh:
         yield Fault("auth", "auth.ssh is for ssh:// URLs", "write the URL as ssh://git@<host>/<path>")
+
+
+def feedback_signs_in(token: SecretRef | None, github_app: object) -> Iterator[Fault]:
+    """What writes statuses is not what reads git."""
+    if not token and not github_app:
+        seen = "is required: what may read git need not write, so it isn't taken for this"
+        yield Fault("token", seen, "add `token: {env: GIT_STATUS_TOKEN}`, or `githubApp: …`")
+    yield from one_of("token", "githubApp", least=0)(token, github_app)
+
+
+def feedback_host_known(url: str, feedback: FeedbackSettings | None) -> Iterator[Fault]:
+    """The host's own API is spoken; an App is GitHub's alone."""
+    host = feedback.host_of(url) if feedback else ""
+    if feedback and not host:
+        hosts = ", ".join(each for each in get_args(GitHostName) if each)
+        yield Fault("feedback", "the URL doesn't show which git host it is", f"add `host: …` to it, one of {hosts}", ("host",))
+    if feedback and feedback.github_app and host not in ("", "github"):
+        yield Fault("feedback", f"githubApp is GitHub's, and the host is {host}", "write `token: …` in its place", ("githubApp",))
 
 
 def any_key(ssh: tuple[str, ...], pgp: tuple[str, ...]) -> Iterator[Fault]:
@@ -306,6 +326,8 @@ PLACES = ("env", "file", "aws_secrets_manager", "aws_parameter", "kubernetes_sec
 RULES = (
     SettingRule(RepositoryAuth, ("basic", "ssh", "github_app"), one_of("basic", "ssh", "githubApp", least=0)),
     SettingRule(Repository, ("url", "auth"), fits_scheme),
+    SettingRule(Repository, ("url", "feedback"), feedback_host_known),
+    SettingRule(FeedbackSettings, ("token", "github_app"), feedback_signs_in),
     SettingRule(Verify, ("ssh", "pgp"), any_key),
     SettingRule(Decryption, ("age", "kms"), any_decryption_key),
     SettingRule(SecretRef, PLACES, one_of(*map(camel, PLACES))),

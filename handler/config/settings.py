@@ -251,6 +251,12 @@ class Target:
         return self.instance is None and self.trigger is not None and self.trigger.resource is not None
 
     @property
+    def has_commit_statuses(self) -> bool:
+        """Whether its git host shows how its runs end; an instance's object shows it itself."""
+        feedback = self.repository.feedback
+        return feedback is not None and feedback.status and not self.is_template and self.instance is None
+
+    @property
     def adopts(self) -> tuple[Owner, ...]:
         """The tools and ApplySets whose objects it takes over."""
         return self.adopt if isinstance(self.adopt, tuple) else ()
@@ -309,6 +315,11 @@ class Settings:
     def target(self, name: str) -> Target | None:
         """Return a target by name."""
         return next((target for target in self.targets if target.name == name), None)
+
+    @property
+    def has_commit_statuses(self) -> bool:
+        """Whether the git host of any target shows how its runs end."""
+        return any(target.has_commit_statuses for target in self.targets)
 
     def awaited(self, chosen: Sequence[Target]) -> tuple[Target, ...]:
         """Return the targets that these depend on, themselves left out."""

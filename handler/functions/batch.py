@@ -27,10 +27,12 @@ from handler.queues.sqs import Received
 
 if TYPE_CHECKING:
     from handler.app.build import Handler
+    from handler.app.commit_statuses import CommitStatuses
 
 _LOG = logging.getLogger("anneal.queue")
 SAFETY = 2.0  # seconds before the end of the function at which everything must have returned
 RELEASE = 5.0  # seconds before that at which nothing is waited for any more: what is held is let go
+POSTED = 10.0  # seconds that git hosts have at the end of an invocation to take commit statuses; the rest waits in the records
 AFTER = 30.0  # seconds after the end of the function at which a message comes again whose function died
 
 
@@ -49,9 +51,21 @@ class BatchQueue(Queue, Protocol):
 
 
 class Batch:
-    """Works on the events of one event source mapping. `run`: runs a job; `events`: takes its end; `wake`: then wakes what waits for it."""
+    """Works on the events of one event source mapping.
 
-    def __init__(self, queue: BatchQueue, run: Run, events: RunEvents, wake: Callable[[RunEvent], None] = unheard) -> None:
+    `run`: runs a job; `events`: takes its end; `wake`: then wakes what waits for it; `settle`: waits for so many seconds until git hosts
+    show what runs owe them.
+    """
+
+    def __init__(
+        self,
+        queue: BatchQueue,
+        run: Run,
+        events: RunEvents,
+        wake: Callable[[RunEvent], None] = unheard,
+        settle: Callable[[float], bool] = bool,
+    ) -> None:
+        self._settle = settle
         self._queue = queue
         self._run = announced(announced(guarded(run), events.announce), wake)  # before the message is acknowledged
         self._events = events
@@ -75,6 +89,7 @@ class Batch:
         if unbegun:
             self._postpone(unbegun, 0)
         self._events.drained(SETTLE)
+        self._settle(min(max(deadline - time.monotonic(), 0.0), POSTED))
         return {"batchItemFailures": [{"itemIdentifier": each.id} for each in again]}
 
     def _settled(self, received: Received, deadline: float) -> bool:
@@ -121,4 +136,8 @@ def batch(environ: Mapping[str, str], added: Added = None) -> Batch:
 
 def working(handler: Handler, queue: BatchQueue, events: RunEvents) -> Batch:
     """Return what runs a queue's messages by a handler; what waits for their targets is put into that queue."""
-    return Batch(queue, handler.run, events, Wakes(handler.settings, handler.records, queue.put_all).hear)
+    settings, wakes = handler.settings, Wakes(handler.settings, handler.records, queue.put_all)
+    statuses: CommitStatuses | None = None
+    if settings.has_commit_statuses:
+        statuses = events.add("statuses", settings, handler, handler.secrets.mask)
+    return Batch(queue, handler.run, events, wakes.hear, statuses.settle if statuses else bool)

@@ -79,6 +79,7 @@ class Result:
     be read. `again`: what this run leaves to another one from `again_at` on, in seconds since the epoch: a look for a pushed commit that
     the git host doesn't show yet. `recorded`: the target's state has this end. `moved`: it has another commit than before
     the run. `ends`: of its rounds, where it had several. `generation`: of an instance's object that it was of; 0: unknown.
+    `owes`: the record was seen to have an end of a commit that its git host doesn't show yet.
     """
 
     target: str
@@ -102,6 +103,7 @@ class Result:
     moved: bool = False
     ends: tuple[RoundEnd, ...] = ()
     generation: int = 0
+    owes: bool = False
 
     @property
     def rounds(self) -> tuple[RoundEnd, ...]:

@@ -190,11 +190,12 @@ class Timeouts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request. `body`: POSTed; None: GET."""
+    """One request. `body`: POSTed; None: GET. `method`: another one than these."""
 
     url: str
     headers: Mapping[str, str]
     body: bytes | None = None
+    method: str = ""
 
 
 def send(pools: urllib3.PoolManager, request: HttpRequest, sign_in: SignIn, timeouts: Timeouts, deadline: Deadline) -> BaseHTTPResponse:
@@ -239,7 +240,7 @@ def _connected(
 
     def once() -> BaseHTTPResponse:
         return pools.request(
-            "GET" if request.body is None else "POST",
+            request.method or ("GET" if request.body is None else "POST"),
             request.url,
             body=request.body,
             headers={**request.headers, **({"Authorization": authorization} if authorization else {})},

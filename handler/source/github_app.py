@@ -1,4 +1,4 @@
-"""Installation tokens of a GitHub App: short-lived, for one repository, to read contents only.
+"""Installation tokens of a GitHub App: short-lived, for one repository, with no more permissions than are asked for.
 
 A JWT signed with the app's key buys one (docs.github.com: "Generating a JSON Web Token (JWT) for a GitHub App", "Create an installation
 access token for an app"). All targets of a repository share it until five minutes before its end. Each is masked at once.
@@ -10,7 +10,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -36,6 +36,7 @@ from handler.source.signin import ReadSecret, basic
 from handler.source.upload_pack import shown_url
 
 USER = "x-access-token"
+CONTENTS = {"contents": "read"}
 _BACKDATED = 60  # seconds: GitHub refuses a token from the future, and clocks differ
 _LIFETIME = 540  # GitHub takes at most ten minutes
 _SPARE = 300.0  # before its end a token is replaced: a fetch may take a while
@@ -56,6 +57,18 @@ class _Token:
     until: float
 
 
+@dataclass(frozen=True, slots=True)
+class AppUse:
+    """What tokens of an app are for: `permissions` they have at most, the `block` of settings that names the app, the header's `form`."""
+
+    permissions: Mapping[str, str] = field(default_factory=lambda: CONTENTS)
+    block: str = "auth"
+    form: Callable[[str], str] = lambda token: basic(USER, token)
+
+    def __str__(self) -> str:
+        return " and ".join(f"{what}: {access}" for what, access in self.permissions.items())
+
+
 class GitHubApp:
     """Signs in as an installation of an app (`signin.SignIn`)."""
 
@@ -68,10 +81,12 @@ class GitHubApp:
         limits: HostLimits,
         clock: Callable[[], float] = time.monotonic,
         again: ReadSecret | None = None,
+        use: AppUse = AppUse(),
     ) -> None:
         """Prepare. `url`: names the repository that the token is bound to. `again`: re-reads a refused key."""
         self.subject = f"GitHub App {auth.app_id}, installation {auth.installation_id}"
-        self.named = f"auth.githubApp: app {auth.app_id}, installation {auth.installation_id}"
+        self.named = f"{use.block}.githubApp: app {auth.app_id}, installation {auth.installation_id}"
+        self._use = use
         self._auth = auth
         self._repository = repository_name(url)
         self._read = read
@@ -90,13 +105,13 @@ class GitHubApp:
         with self._making:
             if self._token is None or self._clock() >= self._token.until:
                 self._token = self._made()
-            return basic(USER, self._token.value)
+            return self._use.form(self._token.value)
 
     def refused(self, authorization: str) -> bool:
         """Forget a token that the git host refuses, unless it was made just now: another one would fare no better."""
         with self._making:
             token = self._token
-            if token is None or basic(USER, token.value) != authorization:
+            if token is None or self._use.form(token.value) != authorization:
                 return True
             if self._clock() - token.made < _YOUNG:
                 return False
@@ -133,7 +148,7 @@ class GitHubApp:
 
     def _post(self, bearer: str) -> tuple[int, float, bytes]:
         url = f"{self._auth.api_url.rstrip('/')}/app/installations/{self._auth.installation_id}/access_tokens"
-        asked: dict[str, Any] = {"permissions": {"contents": "read"}}
+        asked: dict[str, Any] = {"permissions": dict(self._use.permissions)}
         if self._repository:
             asked["repositories"] = [self._repository]
         headers = {
@@ -181,11 +196,11 @@ class GitHubApp:
         return token, ends.timestamp()
 
     def _refusal(self, status: int, answered: float, said: str) -> AnnealError:
-        auth, place = self._auth, shown_url(self._auth.api_url)
+        auth, place, block = self._auth, shown_url(self._auth.api_url), self._use.block
         words = f"{place} answered {status}{f' ({said})' if said else ''}"
         skew = time.time() - answered if answered else 0.0
         if 300 <= status < 400:
-            return ConfigInvalid.of(self.subject, f"{words}; redirects are refused", fix="set auth.githubApp.apiUrl")
+            return ConfigInvalid.of(self.subject, f"{words}; redirects are refused", fix=f"set {self._use.block}.githubApp.apiUrl")
         if status == 401 and abs(skew) > _SKEW:
             ahead = "ahead of" if skew > 0 else "behind"
             return ConfigInvalid.of(
@@ -195,10 +210,10 @@ class GitHubApp:
         if limited or status == 429 or status >= 500:
             return GitUnavailable.of(self.subject, words)
         checks = {
-            401: f"check that auth.githubApp.privateKey ({auth.private_key}) is a key of app {auth.app_id}",
-            403: "check that the installation isn't suspended and may read contents",
-            404: "check auth.githubApp.installationId and apiUrl, and that the app is still installed",
-            422: f"let the installation read the contents of the repository {self._repository or 'it is for'}",
+            401: f"check that {block}.githubApp.privateKey ({auth.private_key}) is a key of app {auth.app_id}",
+            403: f"check that the installation isn't suspended and has {self._use}",
+            404: f"check {block}.githubApp.installationId and apiUrl, and that the app is still installed",
+            422: f"let the installation have {self._use} for the repository {self._repository or 'that it is for'}",
         }
         if status in checks:
             return AccessDenied.of(self.subject, words, fix=checks[status])

@@ -71,6 +71,26 @@ class Basic:
         return basic(self._auth.username, self._again(self._auth.password).reveal()) != authorization
 
 
+class Token:
+    """A token in a header of its own form: `Bearer <token>`, or what another host wants."""
+
+    def __init__(
+        self, ref: SecretRef, named: str, read: ReadSecret, again: ReadSecret | None = None, form: Callable[[str], str] = "Bearer {}".format
+    ) -> None:
+        """`again` re-reads a refused token, which may have been rotated; `form` makes the header's value of it."""
+        self.named = f"{named}: token of {ref}"
+        self._ref, self._form = ref, form
+        self._read, self._again = read, again or read
+
+    def authorization(self) -> str:
+        """Read the token and make the header's value."""
+        return self._form(self._read(self._ref).reveal())
+
+    def refused(self, authorization: str) -> bool:
+        """Say whether the token was rotated since."""
+        return self._form(self._again(self._ref).reveal()) != authorization
+
+
 def basic(username: str, password: str) -> str:
     """Return the value of an Authorization header (RFC 7617)."""
     return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()

@@ -14,6 +14,7 @@ from handler.model.render import FILES, RecordedRender
 from handler.state.dependency_wait import DependencyWait
 from handler.state.former import RecordName
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
+from handler.state.recorded_commit_status import RecordedCommitStatus
 from handler.state.run_once import AS_CONFIGURED, RunOnce
 from handler.state.soak import Soak
 
@@ -48,10 +49,11 @@ class RecordedInstance:
     generation: int = 0
 
 
-FORMAT = 6
+FORMAT = 7
 """Version of the layout: a newer one is refused, an older one read and written anew.
 
-1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no former record, unmarked orphans, dependencies, soaks.
+1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no former record, unmarked orphans, dependencies, soaks;
+6: no commit statuses.
 """
 
 
@@ -361,6 +363,7 @@ class State:
     deliveries: tuple[Delivery, ...] = ()
     history: tuple[Run, ...] = ()
     soaks: tuple[Soak, ...] = ()
+    commit_statuses: tuple[RecordedCommitStatus, ...] = ()
     drift: tuple[Drift, ...] = ()
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()

@@ -13,6 +13,7 @@ from typing import Any
 from handler.model.errors import Busy, LeaseLost, Moved, Problem, StateInvalid, TargetMoved
 from handler.model.names import state_name
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
+from handler.state.commit_status_update import only_posted
 from handler.state.configmap import SUMMARY, decode, summary_of
 from handler.state.record import State
 from handler.state.size_limit import fitted
@@ -111,7 +112,15 @@ class StateStore:
         open; Moved: a 409; LeaseLost: the state was deleted.
         """
         self._fence(stored, state, token)
-        return self._put(stored, *self._fitted(stored.state, state))
+        written, body = self._fitted(stored.state, state)
+        try:
+            return self._put(stored, written, body)
+        except Moved:
+            newer = self.read()
+            if newer.uid != stored.uid or stored.state is None or newer.state is None or not only_posted(stored.state, newer.state):
+                raise
+            shown = replace(state, commit_statuses=newer.state.commit_statuses)  # what a run says of commits is added as it is written
+            return self._put(newer, *self._fitted(newer.state, shown))
 
     def write(self, stored: StoredState, change: Change, token: str) -> StoredState:
         """Write `change(state)` inside our own attempt; after a person's write in between `change` is made on the newer state.

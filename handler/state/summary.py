@@ -36,7 +36,7 @@ class Summary:
     `since`: of the phase; `suspended_until`: empty without an end. `author`: of the applied commit, cut; `why`: what stands in the way, the
     first line of it, cut; `recent`: the last runs, newest first; `soaks`: the newest, each as `soak.glimpse`.
     `former`: it takes over still; `renamed_to`: the target that has taken over; `awaits`: the commit that waits for other targets.
-    `directory`: it is no repository's.
+    `directory`: it is no repository's. `owes`: its git host doesn't show yet how a commit ended.
     """
 
     commit: Sha = ""
@@ -68,6 +68,7 @@ class Summary:
     awaits: Sha = ""
     soaks: tuple[Line, ...] = ()
     directory: bool = False
+    owes: bool = False
 
     @classmethod
     def of(cls, state: State) -> Summary:
@@ -102,6 +103,7 @@ class Summary:
             directory=state.repository.startswith(DIRECTORY),
             recent=tuple(RunGlimpse(run.outcome, round(run.duration, 1)) for run in state.history[:RECENT]),
             awaits=state.awaits.commit if state.awaits else "",
+            owes=any(each.is_owed for each in state.commit_statuses),
             soaks=tuple(glimpse(soak) for soak in state.soaks[:GLIMPSED] if soak.commits),
         )
 

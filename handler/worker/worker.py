@@ -43,6 +43,7 @@ from handler.worker.trigger_thread import NamedTrigger, TriggerThread
 from handler.worker.worker_api import WorkerApi
 
 if TYPE_CHECKING:
+    from handler.app.commit_statuses import CommitStatuses
     from handler.app.instances.watch import InstanceWatch
     from handler.inspect.inspector import Inspector
 
@@ -64,7 +65,7 @@ class Parts:
     `look`: surveys the ticks of many targets; None: each has its run. `clock`: `tick`, or `drift` to compare live with git each time.
     `queue`: one that several workers share. `ways`: to the clusters, for heartbeats and health. `metrics`: the counting row of `FEEDBACK`.
     `inspector`: returns what answers that a record doesn't say. `live`: whether a page shows runs as they go on. `instances`: follows the
-    objects of templates; None: there are none. `trigger`: asks for runs beside the clock.
+    objects of templates; None: there are none. `trigger`: asks for runs beside the clock. `statuses`: posts what records owe git hosts.
     """
 
     run: Run
@@ -81,6 +82,7 @@ class Parts:
     live: bool = False
     instances: InstanceWatch | None = None
     trigger: NamedTrigger | None = None
+    statuses: CommitStatuses | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ class Worker:
             known, self._instances.ask = self._instances.instances, self._due
             known.left += (self._ticks.forget, lambda name: events.announce(InstanceGone(name)))
             self._instances.status = events.add("resource", known.ways, known.known, parts.mask)
+        self._statuses = parts.statuses
         self._trigger = TriggerThread(parts.trigger, tuple(sorted(self._names)), self._due) if parts.trigger else None
         self._heart: HeartbeatRenewal | None = None
         self._health: HealthWatch | None = None
@@ -214,6 +217,8 @@ class Worker:
 
     def _quiet(self, job: Job, result: Result) -> None:
         self._looked(job.target)
+        if result.owes and self._statuses:
+            self._statuses.look(job.target)
         self._metrics.quiet(job, result)  # no event: the ticks of all targets at once would push runs' ends out of a subscriber's queue
 
     def _looked(self, target: str) -> None:

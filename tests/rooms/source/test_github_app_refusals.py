@@ -54,7 +54,7 @@ def suspended(hub: Hub) -> dict[str, object]:
         (wrong_app, r"401 \(Integration not found\); check that .* is a key of app Iv23other"),
         (wrong_installation, r"404 \(Not Found\); check auth.githubApp.installationId and apiUrl"),
         (wrong_api, r"404 \(Not Found\); check auth.githubApp.installationId and apiUrl"),
-        (not_selected, r"422 \(There is at least one .*\); let the installation read the contents of the repository shop"),
+        (not_selected, r"422 \(There is at least one .*\); let the installation have contents: read for the repository shop"),
         (suspended, r"403 \(This installation has been suspended\); check that the installation isn't suspended"),
     ],
 )

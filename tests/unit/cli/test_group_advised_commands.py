@@ -17,7 +17,7 @@ from handler.cli.group import COMMANDS, anneal
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = re.compile(r"\banneal (?!in )([a-z][a-z-]+)((?: [^\s`;,:)\]]+)*)")
 API_GROUP = re.compile(r"\b[a-z-]+(?:\.[a-z0-9-]+){2,}")
-LATER = ("outgoing webhook", "notification", "commit status", "dashboard", "use that renderer")
+LATER = ("outgoing webhook", "notification", "dashboard", "use that renderer")
 """What isn't there yet; a word goes with the commit that brings its feature."""
 
 

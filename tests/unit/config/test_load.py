@@ -14,6 +14,7 @@ from handler.config import git_settings as g
 from handler.config import load as loading
 from handler.config import settings as s
 from handler.config.decryption import Decryption
+from handler.config.feedback_settings import FeedbackSettings
 from handler.config.load import find, load, parse
 from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import OPTIONS, ChartSource, RendererSettings
@@ -47,6 +48,16 @@ ISSUERS = s.HealthCheckExpr(
 
 CHARTS = ChartSource("https://charts.example.com", g.BasicAuth("anneal", g.SecretRef(env="CHARTS_TOKEN")), "/etc/anneal/charts.pem")
 
+FEEDBACK = FeedbackSettings(
+    status=False,
+    status_for="all",
+    token=g.SecretRef(env="GIT_STATUS_TOKEN"),
+    username="robot",
+    host="gitlab",
+    api_url="https://git.example.com/gitlab/api/v4",
+    page_url="https://anneal.example.com",
+)
+
 
 def test_the_full_sample_is_read_into_every_field() -> None:
     shop = load(SAMPLES / "full.yaml", renderers=("file", "own")).targets[0]
@@ -58,6 +69,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
             auth=g.RepositoryAuth(g.BasicAuth("oauth2", g.SecretRef(env="GIT_TOKEN"))),
             tls=g.Tls("/etc/anneal/ca.pem"),
             webhook=g.WebhookSecrets((g.SecretRef(env="SHOP_WEBHOOK_SECRET"),)),
+            feedback=FEEDBACK,
         ),
         namespaces=("shop", "shop-jobs"),
         revision=g.Revision(tag="v1.2"),
@@ -158,7 +170,8 @@ def test_the_full_sample_leaves_no_setting_out() -> None:
     alternatives = {
         *("revision.branch", "revision.semver", "revision.commit", "revision.promoted", "cluster.in_cluster", "cluster.eks"),
         "trigger",
-        *("repository.auth.ssh", "repository.auth.github_app"),
+        *("repository.auth.ssh", "repository.auth.github_app", "repository.feedback.github_app"),
+        *(f"repository.feedback.token.{each}" for each in ("file", *OF_CLOUDS)),
         *(f"repository.auth.basic.password.{each}" for each in ("file", *OF_CLOUDS)),
         *(f"renderer.{each}" for names in OPTIONS.values() for each in names),
         *(f"cluster.kubeconfig.{each}" for each in ("env", *OF_CLOUDS)),

@@ -32,10 +32,15 @@ from handler.state.record import (
     WaitingFor,
 )
 from handler.state.record_format import stamp
+from handler.state.recorded_commit_status import RecordedCommitStatus
 from handler.state.soak import Soak
 from handler.state.summary import home_of
 
 NAMESPACE = "anneal-system"
+COMMIT_STATUSES = (
+    RecordedCommitStatus("a" * 40, "success", "3 created in 2.1 s", "shop.1", posted=True),
+    RecordedCommitStatus("b" * 40, "superseded", "superseded by aaaaaaaaaaaa", unless="1" * 64, hinted=True),
+)
 TOOLING = "anneal/v0.1.0"
 NOON = "2026-03-01T12:00:00Z"
 TOKEN = "7d0a1c9e-0b1f-4a53-9a0e-3c3c2b1a0f9d.4"
@@ -117,6 +122,7 @@ def full() -> State:
             Run("r1", "push", "applied", NOON, sha(), "Add api", "Ada", "ada", {"created": 3}, 1.25, "", "", ("Deployment/shop/api",)),
         ),
         soaks=SOAKS,
+        commit_statuses=COMMIT_STATUSES,
         drift=(Drift(API, "spec.replicas", "3", "5", "kubectl-scale"),),
         kinds=KINDS,
         namespaces=frozenset({"shop", "shop-jobs"}),

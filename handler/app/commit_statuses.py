@@ -1,0 +1,74 @@
+"""Posts what records say of commits to their git hosts: a subscriber of events, with a thread for each host that is written to.
+
+    an event of a target  ->  it is due  ->  its host's thread: read the record, post what is owed, mark it
+
+Law: an event only says that there is something to look at; what is posted is what the record says then (`state.commit_status_update`), so
+that no late picture overwrites a newer one. No host harms a run: what it doesn't take waits in the record, with growing pauses here.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar
+
+from handler.app.status_lane import DueLook, StatusLane
+from handler.app.status_posting import RecordsAndHosts, StatusPosting
+from handler.config.settings import Settings, Target
+from handler.model.run_event import PlanHeld, RunEnded, RunPhase
+
+SOON = 0.3
+"""Seconds after which a run that goes on is shown as pending: most have ended by then."""
+
+
+class CommitStatuses:
+    """A subscriber of events. `mask` takes secrets out of texts."""
+
+    hears: ClassVar[tuple[type, ...]] = (RunPhase, RunEnded, PlanHeld)
+
+    def __init__(self, settings: Settings, ways: RecordsAndHosts, mask: Callable[[str], str]) -> None:
+        self._settings, self._ways, self._mask = settings, ways, mask
+        self._targets = {target.name: target for target in settings.targets if target.has_commit_statuses}
+        self._lanes: dict[Hashable, tuple[StatusLane, StatusPosting]] = {}
+        self._lock = threading.Lock()
+
+    def hear(self, event: Any) -> None:
+        """Let a target's record be looked at: at once where its run has ended, soon where it goes on."""
+        match event:
+            case RunPhase():
+                self._add(event.target, event.commit, SOON)
+            case PlanHeld():
+                self._add(event.target, event.run)
+            case RunEnded() if not event.job.dry_run:
+                self._add(event.result.target, event.result.run)
+
+    def look(self, name: str) -> None:
+        """Let a record be looked at whose ends an earlier process may have left: its host is asked what it shows first."""
+        self._add(name)
+
+    def settle(self, seconds: float) -> bool:
+        """Wait until nothing is due that can be posted now; return whether all of it is posted, after `seconds` at most."""
+        end = time.monotonic() + seconds
+        with self._lock:
+            lanes = [lane for lane, _ in self._lanes.values()]
+        settled = [lane.settle(end) for lane in lanes]
+        return all(settled)
+
+    def _add(self, name: str, heard: str = "", after: float = 0.0) -> None:
+        target = self._targets.get(name)
+        if target is None:
+            return
+        lane, posting = self._lane(target)
+        if not (heard and posting.is_pending(name, heard)):
+            lane.add(DueLook(name, time.monotonic() + after, frozenset((heard,) if heard else ())))
+
+    def _lane(self, target: Target) -> tuple[StatusLane, StatusPosting]:
+        repository, feedback = target.repository, target.repository.feedback
+        assert feedback is not None  # noqa: S101 - `has_commit_statuses` says so
+        key = feedback.host_of(repository.url), feedback.api_url or repository.url.partition("://")[2].partition("/")[0]
+        with self._lock:
+            if key not in self._lanes:
+                posting = StatusPosting(self._settings, self._ways, self._mask)
+                self._lanes[key] = StatusLane(posting.look, self._mask), posting
+            return self._lanes[key]

@@ -1,0 +1,186 @@
+"""Posts what one target's record owes its git host, and marks it there.
+
+    read the record -> post what is pending, and each end that is owed -> mark those ends
+
+Law: what may have been sent and isn't marked is looked for on the host before it is sent again, so that nothing is shown twice. A pending
+that came late, over an end that another process has posted, is followed by that end once more.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from handler.app.status_lane import DueLook
+from handler.config.settings import Settings, Target
+from handler.feedback.git_hosts import GitHostApi
+from handler.model.commit_status import CommitStatus, StatusState, fitting, status_context
+from handler.model.errors import AccessDenied, GitUnavailable
+from handler.model.host_answer import HostRefusal
+from handler.model.numbers import many
+from handler.state import commit_status_update
+from handler.state.record import State
+from handler.state.recorded_commit_status import RecordedCommitStatus
+from handler.state.store import StateStore
+
+_LOG = logging.getLogger("anneal.feedback")
+GATHERED = 2.0
+"""Seconds in which targets that a commit doesn't touch are gathered for one status."""
+_KEPT = 200  # commits of which it is known for how many targets they change nothing
+
+
+class RecordsAndHosts(Protocol):
+    """What leads to records and git hosts; `Handler` is it."""
+
+    def store(self, target: Target) -> StateStore:
+        """Return a target's record."""
+
+    def brief_store(self, target: Target) -> StateStore:
+        """Return the same with short time-outs."""
+
+    def git_api(self, target: Target) -> GitHostApi:
+        """Return the API of the git host of a target's repository. Raises ConfigInvalid."""
+
+    def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:
+        """Whether a commit that only a webhook has named was overtaken (`hinted_commits`). Raises AnnealError."""
+
+
+@dataclass
+class _Untouched:
+    """For which targets one commit changes nothing. `grown`: when the last was found; `shown`: of how many the host knows."""
+
+    targets: set[str] = field(default_factory=set)
+    grown: float = 0.0
+    shown: int = 0
+
+
+@dataclass
+class _Look:
+    """One look at a record. `news`: see `DueLook`; `done`: what the host has by now; `dropped`: what it never gets.
+
+    `again`: seconds to the next look; None: it isn't due by itself.
+    """
+
+    target: Target
+    state: State
+    api: GitHostApi
+    news: frozenset[str]
+    done: list[RecordedCommitStatus] = field(default_factory=list)
+    dropped: list[RecordedCommitStatus] = field(default_factory=list)
+    again: float | None = None
+
+
+class StatusPosting:
+    """Posts to one host; by one thread. `mask` takes secrets out of texts."""
+
+    def __init__(self, settings: Settings, ways: RecordsAndHosts, mask: Callable[[str], str]) -> None:
+        self._settings, self._ways, self._mask = settings, ways, mask
+        self._targets = {target.name: target for target in settings.targets}
+        self._pending: dict[str, tuple[str, str]] = {}
+        self._untouched: OrderedDict[tuple[str, str], _Untouched] = OrderedDict()
+        self._wrote = -math.inf
+
+    def is_pending(self, target: str, commit: str) -> bool:
+        """Whether the host shows a target's commit as pending, by a post of this process."""
+        return self._pending.get(target, ("",))[0] == commit
+
+    def look(self, due: DueLook) -> float | None:
+        """Post what a target's record owes; return after how many seconds to look again, None: not by itself. Raises AnnealError."""
+        target = self._targets[due.target]
+        state = self._ways.brief_store(target).read().state
+        if state is None or all(self._is_shown(target, each) for each in state.commit_statuses):
+            return None
+        look = _Look(target, state, self._ways.git_api(target), due.news)
+        for status in reversed(state.commit_statuses):
+            if not self._is_shown(target, status):
+                self._judge(look, status)
+        if look.done or look.dropped:
+            self._ways.store(target).update(lambda state: _marked(state, look))
+        self._repeat_late(look)
+        return look.again
+
+    def _is_shown(self, target: Target, status: RecordedCommitStatus) -> bool:
+        return status.posted or self._pending.get(target.name) == (status.commit, status.text)
+
+    def _judge(self, look: _Look, status: RecordedCommitStatus) -> None:
+        if status.hinted and not self._ways.is_overtaken(look.target, look.state, status):
+            look.dropped.append(status)
+        elif status.state == StatusState.UNTOUCHED:
+            self._gather(look, status)
+        elif self._is_sent(look, self._status(look.target, status), is_news=_is_news(look, status)) and not status.is_end:
+            self._pending[look.target.name] = status.commit, status.text
+        else:
+            look.done.append(status)
+
+    def _status(self, target: Target, status: RecordedCommitStatus) -> CommitStatus:
+        feedback, page = target.repository.feedback, self._settings.page
+        assert feedback is not None  # noqa: S101 - only such targets are due
+        at = feedback.page_url or (page.url if page else "")
+        link = f"{at}/ui/targets/{target.name}" if at else ""
+        context = status_context(self._settings.installation, target.name)
+        return CommitStatus(status.commit, context, StatusState(status.state), fitting(self._mask(status.text)), link)
+
+    def _is_sent(self, look: _Look, status: CommitStatus, *, is_news: bool) -> bool:
+        """Send a status unless the host shows it already; return whether it shows it now: False: it refuses it for good."""
+        api = look.api
+        if not is_news and api.shows(status):
+            return True
+        time.sleep(max(self._wrote + api.pause - time.monotonic(), 0.0))
+        fields = {"commit": status.commit, "context": status.context, "state": str(status.state)}
+        try:
+            api.post(status)
+        except HostRefusal as refusal:
+            if refusal.status == 404:
+                fix = "let the token write commit statuses of the repository, or give another one; check feedback.apiUrl"
+                raise AccessDenied(*(replace(each, fix=fix) for each in refusal.problems)) from None
+            if refusal.status == 409:
+                raise GitUnavailable(*refusal.problems) from None
+            _LOG.warning("a commit status is refused", extra={"fields": {**fields, "why": self._mask(str(refusal))}})
+            return False
+        finally:
+            self._wrote = time.monotonic()
+        _LOG.info("commit status", extra={"fields": fields})
+        return True
+
+    def _gather(self, look: _Look, status: RecordedCommitStatus) -> None:
+        """Count one more target that a commit doesn't touch; once no other has come for a while, show for how many that is so."""
+        key = look.target.repository.url, status.commit
+        found = self._untouched.setdefault(key, _Untouched())
+        while len(self._untouched) > _KEPT:
+            self._untouched.popitem(last=False)
+        now = time.monotonic()
+        if look.target.name not in found.targets:
+            found.targets.add(look.target.name)
+            found.grown = now
+        if now - found.grown < GATHERED:
+            look.again = GATHERED
+            return
+        if found.shown != len(found.targets):
+            shown = replace(self._status(look.target, status), context=status_context(self._settings.installation), link="")
+            text = f"changes nothing for {many(len(found.targets), 'target')}"
+            self._is_sent(look, replace(shown, text=text), is_news=found.shown > 0)
+            found.shown = len(found.targets)
+        look.done.append(status)
+
+    def _repeat_late(self, look: _Look) -> None:
+        """Show an end once more that another process has posted while a pending of ours was on its way."""
+        name = look.target.name
+        if not any(self._pending.get(name) == (each.commit, each.text) for each in look.state.commit_statuses):
+            return
+        fresh = self._ways.brief_store(look.target).read().state
+        for each in fresh.commit_statuses if fresh else ():
+            if each.commit == self._pending[name][0] and each.is_end and each.posted:
+                self._is_sent(look, self._status(look.target, each), is_news=True)
+
+
+def _is_news(look: _Look, status: RecordedCommitStatus) -> bool:
+    return status.run in look.news or (not status.is_end and status.commit in look.news)
+
+
+def _marked(state: State, look: _Look) -> State:
+    return commit_status_update.without(commit_status_update.posted(state, look.done), look.dropped)

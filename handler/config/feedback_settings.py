@@ -1,0 +1,55 @@
+"""What a git host is to show of a repository's commits, as whom, and which host it is; as frozen values.
+
+The credentials are others than those that read git: these write, and never to the repository itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from handler.config.github_app_settings import GitHubAppAuth
+from handler.config.secret_ref import SecretRef
+from handler.config.settings_shape import doc as _doc
+
+GitHostName = Literal["", "github", "gitlab", "gitea", "bitbucket", "bitbucketserver", "azuredevops"]
+_NAMES = {
+    "github": "github",
+    "gitlab": "gitlab",
+    "gitea": "gitea",
+    "forgejo": "gitea",
+    "codeberg": "gitea",
+    "azure": "azuredevops",
+    "visualstudio": "azuredevops",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackSettings:
+    """What the git host shows of a repository's commits: statuses."""
+
+    status: bool = _doc("Post commit statuses: pending, then how each target's run ended.", True)
+    status_for: Literal["changed", "all"] = _doc(
+        "changed: commits that change nothing for a target get none of it; all: one status says of them for how many.", "changed"
+    )
+    token: SecretRef | None = _doc("Token that may write commit statuses.", None)
+    username: str = _doc("User whose password the token is (Bitbucket Cloud's API tokens); empty: it stands alone.", "", kind="username")
+    github_app: GitHubAppAuth | None = _doc("A GitHub App that may write commit statuses, in place of a token.", None)
+    host: GitHostName = _doc("Which host it is; empty: as the URL of the repository shows.", "")
+    api_url: str = _doc("The host's API; empty: where it is beside the URL of the repository.", "", kind="server")
+    page_url: str = _doc("Where links of statuses lead; empty: `page.url`.", "", kind="pageUrl")
+
+    def host_of(self, url: str) -> str:
+        """Return which host a repository's is; empty: its URL doesn't show it."""
+        return self.host or guessed_host(url)
+
+
+def guessed_host(url: str) -> str:
+    """Return which git host a URL shows; empty: none that is known."""
+    name = (urlsplit(url).hostname or "").lower()
+    if name == "bitbucket.org":
+        return "bitbucket"
+    if "bitbucket" in name:
+        return "bitbucketserver"
+    return next((host for word, host in _NAMES.items() if word in name), "")

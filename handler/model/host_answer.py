@@ -1,0 +1,45 @@
+"""How a git host's API refuses: errors with what the host said, and the port that its rows are written against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, Self
+
+from handler.model.errors import GitUnavailable, OperatorError
+
+
+class HostRefusal(OperatorError, code="host-refused"):
+    """A git host's API refused what was asked (4xx). `status`: the answer's; `said`: its own words, masked."""
+
+    status = 0
+    said = ""
+
+    @classmethod
+    def answered(cls, subject: str, message: str, status: int, said: str) -> Self:
+        """Make the error of an answer."""
+        error = cls.of(subject, message)
+        error.status, error.said = status, said
+        return error
+
+
+class HostBusy(GitUnavailable):
+    """A git host asks not to be asked again for `pause` seconds."""
+
+    pause = 0.0
+
+    @classmethod
+    def until(cls, subject: str, message: str, pause: float) -> Self:
+        """Make the error of an answer that asks for a pause."""
+        error = cls.of(subject, f"{message}; again in {pause:.0f} s")
+        error.pause = pause
+        return error
+
+
+class JsonApi(Protocol):
+    """Asks a host's API below its URL (`handler.source.host_api.HostApi`)."""
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        """Return the JSON at a path. Raises as `send`."""
+
+    def send(self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None) -> Any:
+        """Send one request; return the answer's JSON. Raises HostRefusal, HostBusy, AccessDenied, GitUnavailable, ConfigInvalid."""
