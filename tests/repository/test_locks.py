@@ -55,7 +55,7 @@ def test_tests_run_on_the_versions_that_production_runs_on() -> None:
     assert {name: tested.get(name) for name in locked("requirements.lock")} == locked("requirements.lock")
 
 
-@pytest.mark.parametrize(("place", "package"), [("infra", "osls"), ("infra/browser", "axe-core")])
+@pytest.mark.parametrize(("place", "package"), [("infra", "osls"), ("infra/browser", "axe-core"), ("infra/octokit", "@octokit/openapi")])
 def test_a_lock_of_npm_names_no_registry_and_every_package_has_a_hash(place: str, package: str) -> None:
     wanted = json.loads((ROOT / place / "package.json").read_text())["devDependencies"]
     packages = json.loads((ROOT / place / "package-lock.json").read_text())["packages"]

@@ -1,0 +1,25 @@
+"""Git hosts made up by their published schemas; each must be left without a request that its schema refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.git_hosts.github import GitHub
+from tests.rooms.source.github_api import GitHubApi
+
+
+@pytest.fixture
+def github() -> Iterator[GitHub]:
+    with GitHub() as host:
+        yield host
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> GitHubApi:
+    """The endpoint of a GitHub App's tokens, for `GitHub.app`; it listens nowhere itself."""
+    made = GitHubApi(tmp_path)
+    made.key = made.new_key("app")
+    return made
