@@ -20,6 +20,8 @@ from handler.model.host_answer import HostBusy
 _LOG = logging.getLogger("anneal.feedback")
 IDLE = 30.0
 """Seconds without anything due after which the thread ends."""
+NEWS = 20
+"""Runs and commits that are news at once; of more the host is asked what it shows."""
 SETTLED = 1.0
 """Seconds: what is due later than that isn't waited for."""
 
@@ -35,6 +37,11 @@ class DueLook:
     at: float
     news: frozenset[str] = frozenset()
     failures: int = 0
+
+    def joined(self, older: DueLook) -> DueLook:
+        """Return both as one, at the sooner of their times."""
+        news = self.news | older.news
+        return DueLook(self.target, min(self.at, older.at), news if len(news) <= NEWS else self.news, older.failures)
 
 
 class StatusLane:
@@ -54,8 +61,7 @@ class StatusLane:
         """Let a target's record be looked at; of two looks for one target the sooner is made."""
         with self._changed:
             older = self._due.get(due.target)
-            both = replace(due, at=min(due.at, older.at), news=due.news | older.news, failures=older.failures) if older else due
-            self._due[due.target] = both
+            self._due[due.target] = due.joined(older) if older else due
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="commit statuses", daemon=True)
                 self._thread.start()

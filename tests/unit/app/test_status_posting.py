@@ -1,0 +1,155 @@
+"""One look at a record: what is posted, marked, left, dropped, and posted once alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from handler.app import status_posting
+from handler.app.status_lane import DueLook
+from handler.app.status_posting import StatusPosting
+from handler.model.commit_status import CommitStatus, StatusState
+from handler.model.errors import AccessDenied, GitUnavailable
+from handler.model.host_answer import HostRefusal
+from tests.unit.app.shown_commits import A, B, C, Records, owed, shop
+
+
+@pytest.fixture
+def records() -> Records:
+    return Records(shop(), shop("cart"))
+
+
+@pytest.fixture
+def posting(records: Records) -> StatusPosting:
+    return StatusPosting(records.settings, records, lambda text: text.replace("hunter2", "***"))
+
+
+def heard(*names: str) -> DueLook:
+    return DueLook("shop", 0.0, frozenset(names))
+
+
+def test_an_end_is_posted_with_context_and_link_and_marked(records: Records, posting: StatusPosting) -> None:
+    records.put(owed(A, text="it says hunter2"))
+    assert posting.look(heard("run-a")) is None
+    link = "https://anneal.example.com/ui/targets/shop"
+    assert records.host.posted == [CommitStatus(A, "anneal/blue/shop", StatusState.SUCCESS, "it says ***", link)]
+    assert [each.posted for each in records.statuses()] == [True]
+    posting.look(heard())
+    assert len(records.host.posted) == 1
+
+
+def test_the_oldest_is_posted_first(records: Records, posting: StatusPosting) -> None:
+    records.put(owed(B), owed(A, StatusState.SUPERSEDED))
+    posting.look(heard())
+    assert records.host.said == [(A, "superseded"), (B, "success")]
+
+
+def test_news_is_posted_without_a_question_and_the_rest_only_if_the_host_lacks_it(records: Records, posting: StatusPosting) -> None:
+    records.put(owed(A))
+    posting.look(heard("run-a"))
+    assert records.host.asked == 0
+    records.put(owed(A), owed(B))  # as after a kill between post and mark
+    StatusPosting(records.settings, records, str).look(heard())
+    assert records.host.asked == 2
+    assert records.host.said == [(A, "success"), (B, "success")]
+    assert all(each.posted for each in records.statuses())
+
+
+def test_a_pending_is_shown_once_and_its_end_takes_its_place(records: Records, posting: StatusPosting) -> None:
+    records.put(owed(A, StatusState.PENDING, "being applied"))
+    for _ in range(3):
+        posting.look(heard(A))
+    assert records.host.said == [(A, "pending")]
+    assert posting.is_pending("shop", A)
+    assert records.statuses()[0].posted is False
+    records.put(owed(A))
+    posting.look(heard("run-a"))
+    assert records.host.said == [(A, "pending"), (A, "success")]
+
+
+def test_an_end_of_another_process_is_shown_again_after_a_pending_that_came_late(records: Records, posting: StatusPosting) -> None:
+    records.put(owed(A, StatusState.PENDING, "being applied"))
+
+    def meanwhile(status: CommitStatus) -> None:
+        if status.state == StatusState.PENDING:
+            records.put(owed(A, posted=True))
+
+    records.host.meets = meanwhile
+    posting.look(heard(A))
+    assert records.host.said == [(A, "pending"), (A, "success")]
+
+
+def test_an_end_that_changed_while_it_was_posted_is_still_owed(records: Records, posting: StatusPosting) -> None:
+    records.put(owed(A, StatusState.FAILURE, "broken"))
+    records.host.meets = lambda status: records.put(owed(A)) if status.state == StatusState.FAILURE else None
+    posting.look(heard("run-a"))
+    assert [each.posted for each in records.statuses()] == [False]
+    posting.look(heard("run-a"))
+    assert records.host.said == [(A, "failure"), (A, "success")]
+
+
+def test_a_commit_that_only_a_webhook_named_is_posted_when_it_was_overtaken_else_dropped(records: Records, posting: StatusPosting) -> None:
+    hinted = owed(B, StatusState.SUPERSEDED, hinted=True)
+    records.put(hinted)
+    records.overtaken = False
+    posting.look(heard())
+    assert (records.host.posted, records.statuses()) == ([], ())
+    records.put(hinted)
+    records.overtaken = True
+    posting.look(heard())
+    assert records.host.said == [(B, "superseded")]
+
+
+@pytest.mark.parametrize("state", [StatusState.SUCCESS, StatusState.PENDING])
+def test_what_the_host_refuses_for_good_is_tried_once(
+    records: Records, posting: StatusPosting, state: StatusState, caplog: pytest.LogCaptureFixture
+) -> None:
+    records.put(owed(A, state))
+    refusal = HostRefusal.answered("API", "the API answered 422 (hunter2)", 422, "hunter2")
+
+    def refuse(_status: CommitStatus) -> None:
+        raise refusal
+
+    records.host.meets = refuse
+    posting.look(heard("run-a", A))
+    assert [each.posted for each in records.statuses()] == [True]
+    assert "a commit status is refused" in caplog.text
+    assert "hunter2" not in str([vars(each) for each in caplog.records])
+    assert records.host.posted == []
+
+
+@pytest.mark.parametrize(("status", "error"), [(404, AccessDenied), (409, GitUnavailable)])
+def test_what_may_be_taken_later_stays_owed(records: Records, posting: StatusPosting, status: int, error: type[Exception]) -> None:
+    records.put(owed(A))
+
+    def refuse(_status: CommitStatus) -> None:
+        raise HostRefusal.answered("API", "no", status, "no")
+
+    records.host.meets = refuse
+    with pytest.raises(error):
+        posting.look(heard())
+    assert [each.posted for each in records.statuses()] == [False]
+
+
+def test_a_commit_that_changes_nothing_has_one_status_for_all_its_targets(
+    records: Records, posting: StatusPosting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("handler.app.status_posting.time.monotonic", lambda: now)
+    for target in (0, 1):
+        records.put(owed(C, StatusState.UNTOUCHED), target=target)
+    cart = replace(heard(), target="cart")
+    assert (posting.look(heard()), posting.look(cart)) == (status_posting.GATHERED, status_posting.GATHERED)
+    assert records.host.posted == []
+    now += status_posting.GATHERED
+    assert (posting.look(heard()), posting.look(cart)) == (None, None)
+    assert records.host.posted == [CommitStatus(C, "anneal/blue", StatusState.UNTOUCHED, "changes nothing for 2 targets")]
+    assert all(each.posted for target in (0, 1) for each in records.statuses(target))
+
+
+def test_a_target_without_a_record_or_without_anything_owed_asks_no_host(records: Records, posting: StatusPosting) -> None:
+    assert posting.look(heard()) is None
+    records.put(owed(A, posted=True))
+    assert posting.look(heard()) is None
+    assert (records.host.asked, records.host.posted) == (0, [])
