@@ -30,6 +30,8 @@ from handler.config import secret_mask
 from handler.config.remote_secrets import RemoteSecrets
 from infra.controlplane import controlplane as controlplanes
 from infra.controlplane import processes
+from infra.gitea import build as giteas
+from infra.giteahost import GiteaHost
 from infra.moto import Moto
 from infra.prometheushost import Exporter, PrometheusHost
 from infra.renderers import build as rendering
@@ -104,6 +106,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             controlplanes.binaries()
         if "renderers" in asked:
             rendering.binaries()
+        if "gitea" in asked:
+            giteas.gitea()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -210,6 +214,13 @@ def prometheus(exporter: Exporter) -> Iterator[PrometheusHost]:
     """The session's Prometheus, which has scraped once."""
     with PrometheusHost(exporter.address) as host:
         host.wait("up", 1.0)
+        yield host
+
+
+@pytest.fixture(scope="session")
+def gitea() -> Iterator[GiteaHost]:
+    """The session's Gitea; each test has people, organizations and repositories of its own names there."""
+    with GiteaHost() as host:
         yield host
 
 

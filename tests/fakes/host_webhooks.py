@@ -59,6 +59,12 @@ class Sample:
     def document(self) -> Any:
         return json.loads(self.body)
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that came with it, where a real host has sent it; else none."""
+        file = SAMPLES_DIRECTORY / self.provider / f"{self.name}.headers"
+        return dict(line.split(": ", 1) for line in file.read_text().splitlines()) if file.exists() else {}
+
     def __str__(self) -> str:
         return f"{self.provider}/{self.name}"
 
@@ -86,6 +92,18 @@ SAMPLES = (
     Sample("gitea", "push-tag-delete", "push", "push", (TAG_GONE,)),
     Sample("gitea", "create", "create", "other"),
     Sample("gitea", "delete", "delete", "other"),
+    Sample("gitea", "pull_request-opened", "pull_request", "other"),
+    Sample("gitea", "pull_request-opened-fork", "pull_request", "other"),
+    Sample("gitea", "pull_request-synchronized", "pull_request", "other"),
+    Sample("gitea", "pull_request-edited-title", "pull_request", "other"),
+    Sample("gitea", "pull_request-edited-base", "pull_request", "other"),
+    Sample("gitea", "pull_request-closed", "pull_request", "other"),
+    Sample("gitea", "pull_request-closed-merged", "pull_request", "other"),
+    Sample("gitea", "pull_request-reopened", "pull_request", "other"),
+    Sample("gitea", "issue_comment-created", "issue_comment", "other"),
+    Sample("gitea", "issue_comment-created-issue", "issue_comment", "other"),
+    Sample("gitea", "issue_comment-edited", "issue_comment", "other"),
+    Sample("gitea", "issue_comment-deleted", "issue_comment", "other"),
     Sample("bitbucket", "cloud-push", "repo:push", "push", (MAIN,)),
     Sample("bitbucket", "cloud-push-several", "repo:push", "push", (CART, MAIN, TAG, OLD_GONE)),
     Sample("bitbucket", "cloud-push-delete", "repo:push", "push", (MAIN_GONE,)),

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from handler.model.errors import BadPayload, BadSignature
-from tests.fakes.host_webhooks import KEYS, OTHER, PUSHES, TAG_OBJECT, headers, hexadecimal, read
+from tests.fakes.host_webhooks import KEYS, OTHER, PUSHES, SAMPLES, TAG_OBJECT, Sample, headers, hexadecimal, read
 
 BODY = PUSHES["gitea"].body
 RIGHT = hexadecimal(BODY, KEYS["GITEA"])
@@ -15,6 +15,15 @@ RIGHT = hexadecimal(BODY, KEYS["GITEA"])
 
 def changed(**more: object) -> bytes:
     return json.dumps(PUSHES["gitea"].document | more).encode()
+
+
+@pytest.mark.parametrize("sample", [sample for sample in SAMPLES if sample.provider == "gitea" and sample.headers], ids=str)
+def test_what_a_real_gitea_has_sent_is_proven_by_its_own_headers(sample: Sample) -> None:
+    found = read("gitea", sample.body, sample.headers)
+    assert (found.kind, found.delivery) == (sample.kind, sample.headers["X-Gitea-Delivery"])
+    assert sample.headers["X-Gitea-Event"] == sample.event
+    with pytest.raises(BadSignature):
+        read("gitea", sample.body + b"\n", sample.headers)
 
 
 def test_forgejos_own_headers_do_alone() -> None:

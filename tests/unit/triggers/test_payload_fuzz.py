@@ -50,12 +50,16 @@ def sound(event: Event) -> bool:
     return {type(text) for text in texts} == {str} and {type(flag) for flag in flags} == {bool}
 
 
+FEW: tuple[object, ...] = (None, [], "", 0, DROPPED)
+"""What each node of a payload may be that a host has sent: those are five times as long as our own."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_any_node_of_a_payload_may_be_anything_or_missing(sample: Sample) -> None:
     document = sample.document
     ends = set()
-    for changed in (document, *(with_odd(document, path, odd) for path in places(document) for odd in ODD)):
+    for changed in (document, *(with_odd(document, path, odd) for path in places(document) for odd in (FEW if sample.headers else ODD))):
         body = written(changed)
         ends.add(outcome(sample.provider, host_webhooks.headers(sample.provider, body, sample.event), body))
     assert ends == {"event", "bad-payload"}
@@ -77,7 +81,7 @@ def test_any_node_of_a_recorded_payload_too(shared_data: Path, provider: str, ev
     document = json.loads((shared_data / "webhooks" / provider / name).read_bytes())
     ends = set()
     for path in places(document):
-        for odd in (None, [], "", 0, DROPPED):
+        for odd in FEW:
             body = written(with_odd(document, path, odd))
             ends.add(outcome(provider, host_webhooks.headers(provider, body, event), body))
     assert ends == {"event", "bad-payload"}
