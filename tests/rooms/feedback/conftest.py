@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.git_hosts.github import GitHub
+from tests.fakes.git_hosts.gitlab import GitLab
 from tests.rooms.source.github_api import GitHubApi
 
 
@@ -23,3 +24,9 @@ def app(tmp_path: Path) -> GitHubApi:
     made = GitHubApi(tmp_path)
     made.key = made.new_key("app")
     return made
+
+
+@pytest.fixture
+def gitlab() -> Iterator[GitLab]:
+    with GitLab() as host:
+        yield host
