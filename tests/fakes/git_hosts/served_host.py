@@ -6,6 +6,7 @@ test that means one takes it out. What a host ignores, such as a field that it d
 
 from __future__ import annotations
 
+import base64
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -22,6 +23,12 @@ from tests.fakes.git_hosts.exchange import Answer, Asked, Comment, Grant, Json, 
 TOKEN = "a-token-of-the-host"
 USER = "anneal"
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+def password(request: Request) -> str:
+    """Return the password of a request's basic authentication; empty: it has none."""
+    kind, _, value = request.headers.get("authorization", "").partition(" ")
+    return base64.b64decode(value).decode().partition(":")[2] if kind == "Basic" else ""
 
 
 def closed(schema: Json) -> Json:

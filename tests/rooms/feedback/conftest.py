@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.git_hosts.bitbucket import Bitbucket
 from tests.fakes.git_hosts.github import GitHub
 from tests.fakes.git_hosts.gitlab import GitLab
 from tests.rooms.source.github_api import GitHubApi
@@ -29,4 +30,10 @@ def app(tmp_path: Path) -> GitHubApi:
 @pytest.fixture
 def gitlab() -> Iterator[GitLab]:
     with GitLab() as host:
+        yield host
+
+
+@pytest.fixture
+def bitbucket() -> Iterator[Bitbucket]:
+    with Bitbucket() as host:
         yield host

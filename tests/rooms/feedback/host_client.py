@@ -34,8 +34,9 @@ class Client:
     headers: Mapping[str, str] = field(default_factory=lambda: {"Authorization": f"Bearer {TOKEN}"})
 
     def __call__(self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None, **headers: str) -> Reply:
-        """Send one request; `headers`: names with underscores."""
-        url = f"{self.host.url}/{path}{'?' if query else ''}{urlencode(query or {})}"
+        """Send one request; `path`: below the API, or with a slash below the host; `headers`: names with underscores."""
+        place = f"{self.host.origin}{path}" if path.startswith("/") else f"{self.host.url}/{path}"
+        url = f"{place}{'?' if query else ''}{urlencode(query or {})}"
         sent = {"User-Agent": "a-test", **self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
         content = None if body is None else json.dumps(body).encode()
         if content is not None:
