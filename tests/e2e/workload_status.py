@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Protocol
 
 from infra.controlplane.pod_failures import FATE
 from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop
+from tests.kubectl import Kubectl
 
 
 def fated(document: Document, fate: str, **spec: int) -> Document:
@@ -16,7 +18,16 @@ def fated(document: Document, fate: str, **spec: int) -> Document:
     return document
 
 
-def made_ready(shop: Shop, app: str) -> None:
+class Watched(Protocol):
+    """A namespace on a cluster."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kubectl(self) -> Kubectl: ...
+
+
+def made_ready(shop: Watched, app: str) -> None:
     """Make the pods of a Deployment ready by hand."""
     pods = shop.kubectl("get", "pods", "-n", shop.name, "-l", f"app={app}")["items"]
     patch = {"status": {"conditions": [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]}}
