@@ -86,8 +86,8 @@ class ServedHost(ABC):
         self._server: _Server | None = _Server(("127.0.0.1", self._port), _Handler)
         self._server.host = self
         self._port = int(self._server.server_address[1])
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
+        self._serving = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._serving.start()
         return self
 
     def stop(self) -> None:
@@ -95,7 +95,7 @@ class ServedHost(ABC):
         if self._server:
             self._server.shutdown()
             self._server.server_close()
-            self._thread.join()
+            self._serving.join()
         self._server = None
 
     @property

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.git_hosts.azuredevops import AzureDevOps
 from tests.fakes.git_hosts.bitbucket import Bitbucket
+from tests.fakes.git_hosts.bitbucketserver import BitbucketServer
 from tests.fakes.git_hosts.github import GitHub
 from tests.fakes.git_hosts.gitlab import GitLab
 from tests.rooms.source.github_api import GitHubApi
@@ -36,4 +38,16 @@ def gitlab() -> Iterator[GitLab]:
 @pytest.fixture
 def bitbucket() -> Iterator[Bitbucket]:
     with Bitbucket() as host:
+        yield host
+
+
+@pytest.fixture
+def bitbucketserver() -> Iterator[BitbucketServer]:
+    with BitbucketServer() as host:
+        yield host
+
+
+@pytest.fixture
+def azuredevops() -> Iterator[AzureDevOps]:
+    with AzureDevOps() as host:
         yield host
