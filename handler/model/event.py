@@ -22,9 +22,11 @@ class RefChange:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A verified delivery: a hint only, for the git host decides what is deployed. `kind`: push | ping | other.
+    """A verified delivery: a hint only, for the git host decides what is deployed. `kind`: push | pull-request | ping | other.
 
     `urls`: every spelling of the repository; `changes`: the listed refs of a push; `more`: there were others, too many to list.
+    `pull_request`: the number of the one that was opened, changed or closed, or that was commented on; `comment`: the id of that comment,
+    empty: it was no comment.
     """
 
     provider: str
@@ -35,6 +37,8 @@ class Event:
     more: bool = False
     actor: str = ""
     note: str = ""
+    pull_request: int = 0
+    comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,8 @@ class Delivery:
 class Job:
     """One request to run a target.
 
-    `trigger`: push | replay | tick | drift | resource | oneoff. `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
+    `trigger`: push | replay | tick | drift | resource | oneoff | pull-request (its plan; `target`: `pull_request_name`, `comment`: the id of
+    the comment that asks for it, empty: none does). `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
     `rollback`: go back to the commit that was deployed before, and pin it. `promote`: a person brings what another target has, pinned to
     nothing; it is asked for in this process alone.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
@@ -92,6 +97,7 @@ class Job:
     joined: tuple[str, ...] = ()
     moment: float = 0.0
     promote: bool = False
+    comment: str = ""
 
     @property
     def drift(self) -> bool:
