@@ -12,6 +12,8 @@ import urllib3
 
 from tests.fakes.git_hosts.served_host import TOKEN, ServedHost
 
+SHA, OTHER = "4f1b0c7e2d9a5836be0174c2f6a98d3e5b7c1a20", "9c3d5e1f7a2b4860d1e2f3a4b5c6d7e8f9a0b1c2"
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -28,10 +30,11 @@ class Reply:
 
 @dataclass
 class Client:
-    """`headers`: of each request."""
+    """`headers`: of each request; `timeout`: seconds."""
 
     host: ServedHost
     headers: Mapping[str, str] = field(default_factory=lambda: {"Authorization": f"Bearer {TOKEN}"})
+    timeout: float = 30
 
     def __call__(self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None, **headers: str) -> Reply:
         """Send one request; `path`: below the API, or with a slash below the host; `headers`: names with underscores."""
@@ -41,6 +44,6 @@ class Client:
         content = None if body is None else json.dumps(body).encode()
         if content is not None:
             sent = {"Content-Type": "application/json", **sent}
-        response = urllib3.request(method, url, body=content, headers=sent, redirect=False, retries=False, timeout=30)
+        response = urllib3.request(method, url, body=content, headers=sent, redirect=False, retries=False, timeout=self.timeout)
         is_json = response.headers.get("Content-Type", "").startswith("application/json") and response.data
         return Reply(response.status, json.loads(response.data) if is_json else None, response.headers)
