@@ -27,15 +27,17 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class FeedbackSettings:
-    """What the git host shows of a repository's commits: statuses."""
+    """What the git host shows: statuses of a repository's commits, plans on its pull requests."""
 
     status: bool = _doc("Post commit statuses: pending, then how each target's run ended.", True)
     status_for: Literal["changed", "all"] = _doc(
         "changed: commits that change nothing for a target get none of it; all: one status says of them for how many.", "changed"
     )
-    token: SecretRef | None = _doc("Token that may write commit statuses.", None)
+    pull_requests: bool = _doc("Show on each pull request what its merge would change: one comment for all targets, and a status.", False)
+    forks: bool = _doc("Plan pull requests from forks, too: people outside then decide what is rendered here.", False)
+    token: SecretRef | None = _doc("Token that may write commit statuses, and comments on pull requests.", None)
     username: str = _doc("User whose password the token is (Bitbucket Cloud's API tokens); empty: it stands alone.", "", kind="username")
-    github_app: GitHubAppAuth | None = _doc("A GitHub App that may write commit statuses, in place of a token.", None)
+    github_app: GitHubAppAuth | None = _doc("A GitHub App that may write them, in place of a token.", None)
     host: GitHostName = _doc("Which host it is; empty: as the URL of the repository shows.", "")
     api_url: str = _doc("The host's API; empty: where it is beside the URL of the repository.", "", kind="server")
     page_url: str = _doc("Where links of statuses lead; empty: `page.url`.", "", kind="pageUrl")

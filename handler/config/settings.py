@@ -15,6 +15,7 @@ from handler.config.decryption import SOPS, Decryption
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
 from handler.config.page_settings import PageSettings
 from handler.config.post_build import PostBuild
+from handler.config.pull_request_settings import PullRequestSettings
 from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_shape import doc as _doc
 from handler.config.trigger_settings import TriggerSettings
@@ -237,6 +238,7 @@ class Target:
         kind="dependency",
         factory=tuple,
     )
+    pull_requests: PullRequestSettings | None = _doc("How its plans on pull requests are judged; without it no server judges them.", None)
     trigger: TriggerSettings | None = _doc("What makes it run beside pushes and the clock: objects of the cluster, each an instance.", None)
     suspend: bool = _doc("Neither webhooks nor the schedule run it; `anneal suspend` does the same without a new configuration.", False)
 
@@ -255,6 +257,12 @@ class Target:
         """Whether its git host shows how its runs end; an instance's object shows it itself."""
         feedback = self.repository.feedback
         return feedback is not None and feedback.status and not self.is_template and self.instance is None
+
+    @property
+    def plans_pull_requests(self) -> bool:
+        """Whether it is planned on pull requests to the branch that it follows."""
+        feedback, follows = self.repository.feedback, self.revision.ref.startswith("refs/heads/")
+        return feedback is not None and feedback.pull_requests and follows and not self.is_template and self.instance is None
 
     @property
     def adopts(self) -> tuple[Owner, ...]:

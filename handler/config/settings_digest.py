@@ -25,7 +25,18 @@ def settings_digest(target: Target) -> str:
     shape: dict[str, Any] = asdict(Target(**{each.name: getattr(target, each.name) for each in fields(Target)}))
     for key in ("name", "renamed_from", "cluster"):  # the state is the target's own, in its own cluster
         del shape[key]
-    looks = ("drift", "validate", "suspend", "wait", "health_check_exprs", "rollback", "evidence", "orphan_grace", "depends_on")
+    looks = (
+        "pull_requests",
+        "drift",
+        "validate",
+        "suspend",
+        "wait",
+        "health_check_exprs",
+        "rollback",
+        "evidence",
+        "orphan_grace",
+        "depends_on",
+    )
     for key in looks:  # when and how a run looks, not what it brings about
         del shape[key]
     for key in (each for each in _LATER if getattr(target, each) in _ABSENT):

@@ -67,8 +67,8 @@ class Delivery:
 class Job:
     """One request to run a target.
 
-    `trigger`: push | replay | tick | drift | resource | oneoff | pull-request (its plan; `target`: `pull_request_name`, `comment`: the id of
-    the comment that asks for it, empty: none does). `hint`: the commit a webhook named. `commit`: an explicit one, which pins.
+    `trigger`: push | replay | tick | drift | resource | oneoff | pull-request. `hint`: the commit a webhook named. `commit`: an explicit
+    one, which pins. `comment`: the id of a comment that asks for a pull request's plan (`target`: `pull_request_name`); empty: none does.
     `rollback`: go back to the commit that was deployed before, and pin it. `promote`: a person brings what another target has, pinned to
     nothing; it is asked for in this process alone.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.

@@ -70,6 +70,14 @@ class FetchedTree:
             here = f"{here}/{part}" if here else part
         return TreeEntry(path, mode, oid)
 
+    def children(self, path: str) -> Mapping[str, TreeEntry]:
+        """Return what lies directly in a directory, by name, in git's order; nothing where none is. Raises SourceRefused."""
+        entry = self.lookup(path)
+        if entry is None or entry.mode != DIRECTORY:
+            return {}
+        prefix = f"{path}/" if path else ""
+        return {name: TreeEntry(prefix + name, mode, oid) for name, (mode, oid) in self._list(entry.oid, path).items()}
+
     def walk(self, path: str) -> Iterator[TreeEntry]:
         """Yield every file and link below a directory, sorted by path. Raises SourceRefused: a rule or limit is broken; a submodule."""
         top = self.lookup(path)

@@ -17,6 +17,7 @@ from handler.config.decryption import Decryption
 from handler.config.feedback_settings import FeedbackSettings
 from handler.config.load import find, load, parse
 from handler.config.post_build import PostBuild, SubstituteFrom
+from handler.config.pull_request_settings import PullRequestSettings
 from handler.config.renderer_settings import OPTIONS, ChartSource, RendererSettings
 from handler.config.settings_shape import Json, slots
 from handler.model.errors import ConfigInvalid
@@ -51,6 +52,8 @@ CHARTS = ChartSource("https://charts.example.com", g.BasicAuth("anneal", g.Secre
 FEEDBACK = FeedbackSettings(
     status=False,
     status_for="all",
+    pull_requests=True,
+    forks=True,
     token=g.SecretRef(env="GIT_STATUS_TOKEN"),
     username="robot",
     host="gitlab",
@@ -102,6 +105,7 @@ def test_the_full_sample_is_read_into_every_field() -> None:
         rollback=s.Rollback(on_failure=True),
         evidence=s.EvidenceSettings("record"),
         depends_on=("edge",),
+        pull_requests=PullRequestSettings("shop/planner"),
         renamed_from="shop-old",
         suspend=True,
     )

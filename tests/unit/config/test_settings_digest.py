@@ -14,6 +14,7 @@ from handler.config.decryption import Decryption
 from handler.config.instance_target import instance_target
 from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import ChartSource, RendererSettings
+from handler.config.pull_request_settings import PullRequestSettings
 from handler.config.settings_digest import settings_digest
 from handler.config.settings_shape import Json
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
@@ -58,6 +59,7 @@ NEUTRAL: dict[str, Any] = {
     "sandbox": "weak",
     "orphan_grace": 60.0,
     "depends_on": ("infra",),
+    "pull_requests": PullRequestSettings("shop/planner"),
 }
 
 

@@ -1,0 +1,78 @@
+"""Merging a text by its lines, compared with `git merge-file`: what both merge is the same, and what git refuses is refused here."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handler.source.text_merge import LARGEST, merged
+
+
+def by_git(directory: Path, original: bytes, one: bytes, other: bytes) -> bytes | None:
+    names = []
+    for name, text in (("one", one), ("original", original), ("other", other)):
+        (directory / name).write_bytes(text)
+        names.append(name)
+    ended = subprocess.run(["git", "merge-file", "-p", *names], cwd=directory, capture_output=True, check=False)
+    return ended.stdout if ended.returncode == 0 else None
+
+
+@pytest.mark.parametrize(
+    ("original", "one", "other", "both"),
+    [
+        (b"a\nb\nc\nd\n", b"A\nb\nc\nd\n", b"a\nb\nc\nD\n", b"A\nb\nc\nD\n"),
+        (b"a\nb\nc\n", b"a\nb\nc\n", b"a\nB\nc\n", b"a\nB\nc\n"),
+        (b"a\nb\nc\n", b"a\nX\nc\n", b"a\nX\nc\n", b"a\nX\nc\n"),
+        (b"a\nb\nc\nd\n", b"a\nX\nc\nd\n", b"a\nX\nc\nD\n", None),
+        (b"a\nb\nc\nd\n", b"a\nc\nd\n", b"a\nb\nc\nd\ne\n", b"a\nc\nd\ne\n"),
+        (b"a\nb\nc\n", b"a\nX\nc\n", b"a\nY\nc\n", None),
+        (b"a\nb\n", b"X\nb\n", b"a\nY\n", None),
+        (b"", b"a\n", b"b\n", None),
+        (b"a\0", b"b\0", b"a\0c", None),
+    ],
+)
+def test_changes_apart_are_joined_and_what_touches_is_a_conflict(original: bytes, one: bytes, other: bytes, both: bytes | None) -> None:
+    assert merged(original, one, other) == both
+
+
+def test_a_large_file_is_left_to_git() -> None:
+    assert merged(b"a\n" * LARGEST, b"b\n", b"a\n") is None
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "d", "", "  x: 1"]), max_size=12)
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> tuple[bytes, bytes, bytes]:
+    """An original of mostly different lines, and two versions with a few edits each."""
+    original = [
+        f"line {number}" if draw(st.booleans()) else draw(st.sampled_from(["---", "  a: 1", ""]))
+        for number in range(draw(st.integers(0, 14)))
+    ]
+    versions = []
+    for side in ("ours", "theirs"):
+        lines = list(original)
+        for _ in range(draw(st.integers(0, 3))):
+            at = draw(st.integers(0, len(lines)))
+            match draw(st.sampled_from(["add", "drop", "change"])):
+                case "add":
+                    lines.insert(at, draw(st.sampled_from([f"{side} new", "same new", "---"])))
+                case "drop":
+                    del lines[at : at + draw(st.integers(1, 3))]
+                case _ if at < len(lines):
+                    lines[at] = draw(st.sampled_from([f"{side} changed", "same changed"]))
+        versions.append("".join(f"{line}\n" for line in lines).encode())
+    return "".join(f"{line}\n" for line in original).encode(), versions[0], versions[1]
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(edits())
+def test_what_is_merged_here_is_what_git_merges(tmp_path_factory: pytest.TempPathFactory, case: tuple[bytes, bytes, bytes]) -> None:
+    mine = merged(*case)
+    if mine is not None:
+        assert by_git(tmp_path_factory.mktemp("merge"), *case) == mine
