@@ -224,7 +224,7 @@ class Handler(TargetRunner):
         shown = ShownInputs(self.outside(target, discovery, RecordedRender(), tree.commit.sha))
         sources = target.post_build.substitute_from if target.post_build else ()
         lacks = self._options.placeholders or shown.lacks(sources)
-        request = replace(request_for(target, self.source(target), {}, older=older), outside=shown, placeholders=lacks)
+        request = replace(request_for(target, self.source(target), {}, older=older), outside=shown, placeholders=int(lacks))
         renderer = self.tables.renderers[target.renderer.chosen]
         rendered = render_target(renderer, tree, request, self._sandbox, self.decryptor(target))
         return replace(rendered, notes=(*rendered.notes, *shown.notes))

@@ -63,7 +63,8 @@ class RenderRequest:
     `outside`: all that isn't git. `installed`: `Rendered.installs` of what the target's first commit installed while that is what runs,
     `UPGRADED` from then on; empty: nothing is recorded.
     `weak`: programs may run without walls for files and sockets. `post_build`: which variables there are, typed as `options` is.
-    `placeholders`: values that aren't git's are placeholders: nothing of the cluster is read for them.
+    `placeholders`: values that aren't git's are placeholders, of the first or the second set: nothing of the cluster is read for them; 0:
+    they aren't. What differs between renders with either set depends on such values.
     `compat`: the tool whose label every object carries; `none`: no tool's.
     """
 
@@ -80,7 +81,7 @@ class RenderRequest:
     installed: str = ""
     weak: bool = False
     post_build: object = None
-    placeholders: bool = False
+    placeholders: int = 0
     compat: str = "none"
 
 

@@ -67,9 +67,13 @@ Units = Sequence[tuple[Candidate, str, Unit]]
 class Decryptor:
     """Decrypts for one target. Safe to share between threads."""
 
-    def __init__(self, target: str, settings: Decryption, keys: DecryptionKeys | None) -> None:
-        """Ask no key before the first encrypted file. `keys`: None: none is asked, and placeholders stand for values."""
+    def __init__(self, target: str, settings: Decryption, keys: DecryptionKeys | None, placeholders: int = 1) -> None:
+        """Ask no key before the first encrypted file.
+
+        `keys`: None: none is asked, and placeholders of this set stand for values (`RenderRequest`).
+        """
         self.keys = keys
+        self._placeholders = placeholders
         self._target = target
         self._settings = settings
         self._lock = threading.Lock()
@@ -83,7 +87,7 @@ class Decryptor:
         """
         keys = self.keys
         if keys is None:
-            return _stood_in(self._seen(candidates, sandbox), sandbox)
+            return _stood_in(self._seen(candidates, sandbox), sandbox, self._placeholders)
         secrets = keys.age() if candidates else ()
         opened_by = self._opened_by(secrets)
         with self._lock:
@@ -143,9 +147,10 @@ def _whole(file: EncryptedFile, plain: Sequence[PlainFile]) -> PlainFile:
     return PlainFile(b"".join(parts), tuple(text for unit in plain for text in unit.hidden), sum(unit.left_out for unit in plain))
 
 
-def _stood_in(found: Mapping[Blob, tuple[Candidate, EncryptedFile]], sandbox: Sandbox) -> dict[Blob, PlainFile]:
+def _stood_in(found: Mapping[Blob, tuple[Candidate, EncryptedFile]], sandbox: Sandbox, number: int) -> dict[Blob, PlainFile]:
     units = [[file.form, unit.pieces] for _, file in found.values() for unit in file.units]
-    rows = sandbox.run("placeholders", {"units": units}, [], decode_placeholders, subject="encrypted files") if units else []
+    options = {"units": units, "set": number}
+    rows = sandbox.run("placeholders", options, [], decode_placeholders, subject="encrypted files") if units else []
     _refuse_unanswered("placeholders", len(rows) == len(units))
     made = iter([PlainFile(data, (), count) for count, data in rows])
     return {blob: _whole(file, [next(made) for _ in file.units]) for blob, (_, file) in found.items()}

@@ -1,6 +1,7 @@
 """Encrypted files as they look without any key: each value is a placeholder of its type. Runs in the render child.
 
 A text's placeholder is valid base64, for the data of a Secret; it holds a digest of what is encrypted, so that a changed value is seen.
+There are two sets: what differs between renders with either depends on what is encrypted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from handler.render.sops.plain_file import ENCRYPTED
 
 TEXT = "encryptedplaceholder"
 _QUOTED = re.compile(rf"([\"']?){ENCRYPTED.pattern}\1")
-_OF_TYPE = {"int": "0", "float": "0.5", "bool": "false"}
+_OTHER_TEXT = "otherplaceholder"
+_OF_TYPE: tuple[dict[str, str], ...] = ({}, {"int": "0", "float": "0.5", "bool": "false"}, {"int": "17", "float": "1.25", "bool": "true"})
 _KEY = re.compile(r"(?:^|,\s*)(?:sops|'sops'|\"sops\")[ \t]*:\s*\Z", re.MULTILINE)
 _DOCUMENT = re.compile(r"^(?=---(?:[ \t\r\n]|\Z))", re.MULTILINE)
 _NAMELESS = re.compile(rf"^(?:kind|metadata)[ \t]*:[ \t]*\"{TEXT}", re.MULTILINE)
@@ -23,9 +25,9 @@ _NAMELESS = re.compile(rf"^(?:kind|metadata)[ \t]*:[ \t]*\"{TEXT}", re.MULTILINE
 
 
 def stand_in(options: Mapping[str, Any], _: Sequence[bytes]) -> Iterator[bytes]:
-    """Write units with placeholders. Options: `units`: [form, pieces] of each. Yields how many objects each lacks, and its text."""
+    """Write units with placeholders. Options: `units`: [form, pieces] of each, `set`. Yields how many objects each lacks, and its text."""
     for form, pieces in options["units"]:
-        text = placeholders(form, pieces)
+        text = placeholders(form, pieces, options["set"])
         documents = _DOCUMENT.split(text) if form == "yaml" else [text]
         kept = [each for each in documents if not _NAMELESS.search(each)]
         yield b"%d\n%s" % (len(documents) - len(kept), "".join(kept).encode())
@@ -37,26 +39,28 @@ def decode_placeholders(frame: bytes) -> tuple[int, bytes]:
     return int(count), text
 
 
-def placeholders(form: str, pieces: Sequence[str]) -> str:
-    """Return the text of a unit, without its metadata."""
+def placeholders(form: str, pieces: Sequence[str], number: int = 1) -> str:
+    """Return the text of a unit, without its metadata, with placeholders of the first or the second set."""
     if form in ("binary", "json"):
         whole = json.loads("null".join(pieces))
         del whole["sops"]
-        return _text(whole.get("data")) if form == "binary" else _substituted(json.dumps(whole, indent=2), form)
-    return _substituted("".join([*(_KEY.sub("", piece) if form == "yaml" else piece for piece in pieces[:-1]), pieces[-1]]), form)
+        return _text(whole.get("data"), number) if form == "binary" else _substituted(json.dumps(whole, indent=2), form, number)
+    kept = [*(_KEY.sub("", piece) if form == "yaml" else piece for piece in pieces[:-1]), pieces[-1]]
+    return _substituted("".join(kept), form, number)
 
 
-def _substituted(text: str, form: str) -> str:
-    return _QUOTED.sub(lambda found: _placeholder(found, form), text)
+def _substituted(text: str, form: str, number: int) -> str:
+    return _QUOTED.sub(lambda found: _placeholder(found, form, number), text)
 
 
-def _placeholder(found: re.Match[str], form: str) -> str:
-    kind = found[2]
+def _placeholder(found: re.Match[str], form: str, number: int) -> str:
+    kind, of_type = found[2], _OF_TYPE[number]
     if kind == "comment":
         return " encrypted"
-    text = _OF_TYPE.get(kind) or _text(found[0].strip("\"'"))
-    return text if form in ("dotenv", "ini") or kind in _OF_TYPE else f'"{text}"'
+    text = of_type.get(kind) or _text(found[0].strip("\"'"), number)
+    return text if form in ("dotenv", "ini") or kind in of_type else f'"{text}"'
 
 
-def _text(encrypted: object) -> str:
-    return TEXT + hashlib.sha256(str(encrypted).encode(errors="surrogatepass")).hexdigest()[:8]
+def _text(encrypted: object, number: int) -> str:
+    word, salt = (TEXT, "") if number == 1 else (_OTHER_TEXT, _OTHER_TEXT)
+    return word + hashlib.sha256(f"{salt}{encrypted}".encode(errors="surrogatepass")).hexdigest()[:8]

@@ -30,8 +30,8 @@ from handler.render.sandbox import Sandbox
 from handler.render.variables.expression import MARK
 from handler.render.variables.substitution import Substituted, decode_row, finished
 
-PLACEHOLDER = "placeholder"
-"""Stands for what the cluster wasn't asked for: a word that names, hosts and tags may hold."""
+PLACEHOLDERS = ("", "placeholder", "stand-in")
+"""What stands for a value that the cluster wasn't asked for, by set: words that names, hosts and tags may hold."""
 MAX_VALUE = 1 << 20
 """Bytes of a variable: Kubernetes keeps no more in one object."""
 _MARK = re.compile(rb"\$[${]")
@@ -144,7 +144,7 @@ class _Substitution:
             "items": [each.item for each in self.marked],
             "origins": self.gathered.origins,
             "unknown": None if self.settings.substitute_strategy == "Strict" else "",
-            "asked": PLACEHOLDER if request.placeholders and self.settings.substitute_from else None,
+            "asked": PLACEHOLDERS[request.placeholders] if request.placeholders and self.settings.substitute_from else None,
             "secrets": [text for text in self.rendered.secrets if MARK.search(text)],
         }
 

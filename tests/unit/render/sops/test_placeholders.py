@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import pytest
 
@@ -36,9 +37,19 @@ def test_json_keeps_its_form_and_binary_is_a_text() -> None:
 @pytest.mark.parametrize("form", ["yaml"])
 def test_an_object_whose_kind_is_encrypted_is_left_out_and_counted(form: str) -> None:
     text = f"kind: {encrypted('str')}\nsops:\n    "
-    frames = list(stand_in({"units": [[form, [f"a: 1\n---\n{text}", "\n---\nkind: ConfigMap\n"]]]}, []))
+    frames = list(stand_in({"units": [[form, [f"a: 1\n---\n{text}", "\n---\nkind: ConfigMap\n"]]], "set": 1}, []))
     assert [decode_placeholders(frame) for frame in frames] == [(1, b"a: 1\n---\nkind: ConfigMap\n")]
 
 
 def test_half_a_character_has_a_placeholder_too() -> None:
     assert placeholders("binary", ['{"data": "\\ud800", "sops": ', "}"]).startswith(TEXT)
+
+
+@pytest.mark.parametrize("kind", ["str", "int", "float", "bool"])
+def test_the_second_set_has_another_value_of_the_same_type(kind: str) -> None:
+    one, other = (placeholders("json", ['{"sops": ', f', "a": [{encrypted(kind)!r}]}}'.replace("'", '"')], number) for number in (1, 2))
+    values = [json.loads(text)["a"][0] for text in (one, other)]
+    assert values[0] != values[1]
+    assert type(values[0]) is type(values[1])
+    if kind == "str":
+        assert not {values[0][-8:], values[0][:8]} & {values[1][-8:], values[1][:8]}
