@@ -28,7 +28,7 @@ from handler.config.secrets import Reading
 from handler.config.settings import Settings, Target
 from handler.config.settings_digest import settings_digest
 from handler.engine.health.custom_health import CustomHealth
-from handler.engine.planner.desired import Preparer, request_for
+from handler.engine.planner.desired import CommitSource, Preparer, request_for
 from handler.engine.planner.planner import Planner
 from handler.engine.planner.render_cache import RenderCache
 from handler.engine.reconcile import reconcile
@@ -38,6 +38,7 @@ from handler.model.event import Job
 from handler.model.instance import is_instance
 from handler.model.names import run_id
 from handler.model.outside_inputs import OutsideInputs
+from handler.model.pull_request import is_pull_request
 from handler.model.queue_view import ALONE, QueueView
 from handler.model.refs import Head
 from handler.model.render import RecordedRender, Rendered
@@ -57,6 +58,7 @@ from handler.state.recorded_commit_status import RecordedCommitStatus
 if TYPE_CHECKING:
     from handler.app.instances.registry import Instances
     from handler.app.instances.template_run import TemplateRuns
+    from handler.app.pull_requests.pull_request_run import PullRequestRuns
     from handler.rollout.interfaces import CheckType
     from handler.source.charts.chart_fetcher import ChartFetcher
 
@@ -114,12 +116,19 @@ class Handler(TargetRunner):
         A template looks after its instances, which run where `templates.ask` has them run, without it in this call.
         """
         stop = stop or threading.Event()
+        if is_pull_request(job.target):
+            return self._pull_requests().run(job, stop)
         template = self.settings.target(job.target)
         if template is not None and template.is_template:
             return self.templates.run(template, job, stop)
         if not is_instance(job.target):
             return self._reconcile(job, stop, queue_view)
         return self._run_instance(job, stop, partial(self._reconcile, stop=stop, queue=queue_view))
+
+    def _pull_requests(self) -> PullRequestRuns:
+        from handler.app.pull_requests.pull_request_run import PullRequestRuns
+
+        return self._once(("pull requests",), lambda: PullRequestRuns(self))
 
     def _run_instance(self, job: Job, stop: threading.Event, ordinary: Callable[[Job], Result]) -> Result:
         from handler.app.instance_statuses import InstanceStatuses
@@ -243,6 +252,19 @@ class Handler(TargetRunner):
             lambda recorded, commit: self.outside(target, lambda: discovery, recorded, commit),
             actions=self.tables.actions,
             checks=LazyTable(self._bound_checks),
+        )
+
+    def preview_preparer(self, target: Target, source: CommitSource, number: int) -> Preparer:
+        """Return what prepares another tree than a run's, with placeholders of a set for all values that aren't in git."""
+        from handler.app.pull_requests.placeholder_inputs import PlaceholderInputs
+
+        discovery, renderer = self.discovery(target), self.tables.renderers[target.renderer.chosen]
+        decryptor = Decryptor(target.name, target.decryption, None, number) if target.decryption else None
+        return replace(
+            self.preparer(target, discovery),
+            source=source,
+            render=lambda tree, request: render_target(renderer, tree, replace(request, placeholders=number), self._sandbox, decryptor),
+            outside=lambda recorded, commit: PlaceholderInputs(self.outside(target, lambda: discovery, recorded, commit), number),
         )
 
     def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:

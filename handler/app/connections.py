@@ -109,7 +109,10 @@ class Connections:
 
     def api(self, target: Target, *, impersonated: bool = True) -> Api:
         """Return the way to a target's cluster, as the target's identity or as the handler's own."""
-        account = target.impersonate.service_account if impersonated and target.impersonate else ""
+        return self.api_as(target, target.impersonate.service_account if impersonated and target.impersonate else "")
+
+    def api_as(self, target: Target, account: str) -> Api:
+        """Return the way to a target's cluster as any ServiceAccount (namespace/name)."""
         return self._once(("api", target.cluster, account), lambda: Api(self._connection(target), impersonate=account))
 
     def _connection(self, target: Target) -> ClusterConnection:
@@ -249,15 +252,15 @@ class Connections:
 
     def commit(self, target: Target, sha: str) -> CommitInfo | None:
         """Return a commit of a target's repository for display; None: its host doesn't serve single commits. Raises AnnealError."""
-        return self._host(target).commit(sha)
+        return self.git_host(target).commit(sha)
 
     def place(self, target: Target) -> tuple[str, Hashable]:
         """Return a target's git host, and the key of a shared answer: repository, credentials and revision."""
-        return git_host(target), (self._host(target), target.revision)
+        return git_host(target), (self.git_host(target), target.revision)
 
     def head(self, target: Target, since: float) -> Head:
         """Return the head of a target's revision, by an answer requested at `since` (monotonic seconds) or later. Raises AnnealError."""
-        return self._host(target).head(target.revision, since)
+        return self.git_host(target).head(target.revision, since)
 
     def source(self, target: Target) -> CommitSource:
         """Return where a target's commits come from; with `verify`, signed ones alone. Raises ConfigInvalid: a key of it can't be used."""
@@ -265,20 +268,20 @@ class Connections:
         if target.revision.promoted:
             self.ancestry(target)
         if verify is None:
-            return given or self._host(target)
+            return given or self.git_host(target)
         if given is not None:
             seen = "requires signed commits, and a directory carries no signature"
             raise ConfigInvalid.of(f"target {target.name}", seen, fix="push, and apply the commit from git")
         with needed_by(f"targets[{target.name}].verify"):
             from handler.source.signatures.verified_source import TrustedKeys, VerifiedSource
 
-        return self._once(("verified", target.name), lambda: VerifiedSource(self._host(target), TrustedKeys.of(verify, target.name)))
+        return self._once(("verified", target.name), lambda: VerifiedSource(self.git_host(target), TrustedKeys.of(verify, target.name)))
 
     def ancestry(self, target: Target) -> Ancestry:
         """Return what knows how a target's commits follow each other. Raises ConfigInvalid: it is a directory, which holds none."""
         given = self._options.sources.get(template_of(target.name))
         if given is None:
-            return self._host(target)
+            return self.git_host(target)
         if not isinstance(given, Ancestry):
             seen = "follows commits that another target has proven, and a directory holds none"
             raise ConfigInvalid.of(
@@ -286,7 +289,7 @@ class Connections:
             )
         return given
 
-    def _host(self, target: Target) -> GitHost:
+    def git_host(self, target: Target) -> GitHost:
         """Return a repository's git host, shared by targets with the same URL and credentials; webhook settings don't count."""
         from handler.source.git_host import GitHost, SharedConnections
 

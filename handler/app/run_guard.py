@@ -10,6 +10,7 @@ from typing import Concatenate, ParamSpec
 
 from handler.model.errors import AnnealError, Problem
 from handler.model.event import Job
+from handler.model.pull_request import is_pull_request
 from handler.model.queue_view import QueueView
 from handler.model.result import INTERNAL, Outcome, Result
 from handler.model.run_event import Announce, RunEnded
@@ -36,12 +37,13 @@ def guarded(run: Callable[Concatenate[Job, P], Result]) -> Callable[Concatenate[
 
 
 def announced(run: Callable[Concatenate[Job, P], Result], announce: Announce) -> Callable[Concatenate[Job, P], Result]:
-    """Return a run whose end is announced before it returns; one that raises has none."""
+    """Return a run whose end is announced before it returns; one that raises has none, nor has a plan of a pull request: it is no run."""
 
     def whole(job: Job, /, *more: P.args, **named: P.kwargs) -> Result:
         since = time.monotonic()
         result = run(job, *more, **named)
-        announce(RunEnded.of(job, result, time.monotonic() - since))
+        if not is_pull_request(job.target):
+            announce(RunEnded.of(job, result, time.monotonic() - since))
         return result
 
     return whole

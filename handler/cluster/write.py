@@ -32,6 +32,13 @@ class DryRunner:
         """Return the object as applied. Raises ApiRefused: 404: no Namespace or CRD; 400: a webhook lacks dry run; 422: invalid."""
         return self._api.expect(_patching(resource, body, _DRY))
 
+    def create(self, resource: Resource, body: dict[str, Any]) -> None:
+        """Create an object where none is; what lives under its name is neither merged nor returned. Raises ApiRefused: 409: one does."""
+        identity = identity_of(body)
+        sent = {**body, "apiVersion": resource.api_version}
+        query = {**_PATCH, "dryRun": "All"}
+        self._api.expect(ApiRequest("POST", resource.path(identity.namespace), query, encode(sent), JSON, PARTIAL, str(identity)))
+
     def check(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
         """Return only the metadata of an object as an apply would leave it, without a resourceVersion if it is new: cheap for CRDs."""
         return named(self._api.expect(_patching(resource, body, _DRY, accept=PARTIAL)), resource)

@@ -25,6 +25,7 @@ ALTERNATIVES: tuple[tuple[frozenset[str], ...], ...] = (
     (frozenset({"branch"}), frozenset({"tag"}), frozenset({"semver"}), frozenset({"commit"})),
     (frozenset({"promoted"}), frozenset({"tag"}), frozenset({"semver"}), frozenset({"commit"})),
     (frozenset({"basic"}), frozenset({"ssh"}), frozenset({"githubApp"})),
+    (frozenset({"token"}), frozenset({"githubApp"})),
     (frozenset({"env"}), frozenset({"file"})),
     (frozenset({"kubeconfig", "context"}), frozenset({"inCluster"})),
 )

@@ -1,6 +1,7 @@
 """Bulkheads: a cluster or a git host that doesn't answer holds up its own targets, and not the others.
 
-Only so many runs may be at one cluster, or at one git host, at once; with one of each all threads are theirs. Those that are known not to
+Only so many runs may be at one cluster, or at one git host, at once; with one of each all threads are theirs. Plans of pull requests, which
+anybody may cause, are made one at a time, beside them. Those that are known not to
 answer share a quarter of the threads until they answer a run. Before that is known, of up to eight all but one may hang, of more any seven:
 where more begin to hang at once, their runs fill all threads until one of them ends by its own time-outs.
 """
@@ -23,6 +24,7 @@ from handler.model.errors import (
     ServerPinned,
 )
 from handler.model.instance import template_of
+from handler.model.pull_request import is_pull_request
 
 THREADS, MOST_THREADS = 4, 16
 """Runs at once of one cluster; of all together."""
@@ -35,6 +37,7 @@ _UNHEARD = frozenset(error.code for error in (KubeconfigInvalid, SecretUnavailab
 
 Compartment = tuple[str, Hashable]
 """A cluster or a git host."""
+_PULL_REQUESTS: Compartment = ("pull requests", "")
 
 
 class Bulkheads:
@@ -45,11 +48,14 @@ class Bulkheads:
         kinds = Counter(kind for kind, _ in {compartment for compartments in self._places.values() for compartment in compartments})
         self.threads = min(MOST_THREADS, THREADS * max(kinds.values(), default=1))
         self._room = {kind: max(_LEAST, self.threads // count) for kind, count in kinds.items()}
+        self._room[_PULL_REQUESTS[0]] = 1
         self._alone = {kind for kind, count in kinds.items() if count == 1}
         self._mute: frozenset[Compartment] = frozenset()
         self._noting = threading.Lock()
 
     def _of(self, target: str) -> tuple[Compartment, ...]:
+        if is_pull_request(target):
+            return (_PULL_REQUESTS,)
         return self._places[template_of(target)]
 
     def mute(self, target: str, kind: str) -> None:

@@ -60,9 +60,9 @@ def without(state: State, dropped: Iterable[RecordedCommitStatus]) -> State:
     return replace(state, commit_statuses=tuple(each for each in state.commit_statuses if each not in gone))
 
 
-def only_posted(before: State, after: State) -> bool:
-    """Whether nothing but commit statuses sets two records apart."""
-    return replace(before, commit_statuses=after.commit_statuses) == after
+def only_shown(before: State, after: State) -> bool:
+    """Whether nothing but what a git host shows sets two records apart: no run depends on that."""
+    return replace(before, commit_statuses=after.commit_statuses, pull_requests=after.pull_requests) == after
 
 
 def _new_runs(before: State | None, after: State) -> list[Run]:

@@ -15,6 +15,7 @@ from handler.state.dependency_wait import DependencyWait
 from handler.state.former import RecordName
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
 from handler.state.recorded_commit_status import RecordedCommitStatus
+from handler.state.recorded_pull_request import RecordedPullRequest
 from handler.state.run_once import AS_CONFIGURED, RunOnce
 from handler.state.soak import Soak
 
@@ -53,7 +54,7 @@ FORMAT = 7
 """Version of the layout: a newer one is refused, an older one read and written anew.
 
 1: no plain keys; 2: no health; 3: no refusal; 4: no renderer; 5: no former record, unmarked orphans, dependencies, soaks;
-6: no commit statuses.
+6: no commit statuses, no pull requests.
 """
 
 
@@ -364,6 +365,7 @@ class State:
     history: tuple[Run, ...] = ()
     soaks: tuple[Soak, ...] = ()
     commit_statuses: tuple[RecordedCommitStatus, ...] = ()
+    pull_requests: tuple[RecordedPullRequest, ...] = ()
     drift: tuple[Drift, ...] = ()
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()

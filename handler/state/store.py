@@ -13,7 +13,7 @@ from typing import Any
 from handler.model.errors import Busy, LeaseLost, Moved, Problem, StateInvalid, TargetMoved
 from handler.model.names import state_name
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
-from handler.state.commit_status_update import only_posted
+from handler.state.commit_status_update import only_shown
 from handler.state.configmap import SUMMARY, decode, summary_of
 from handler.state.record import State
 from handler.state.size_limit import fitted
@@ -117,9 +117,9 @@ class StateStore:
             return self._put(stored, written, body)
         except Moved:
             newer = self.read()
-            if newer.uid != stored.uid or stored.state is None or newer.state is None or not only_posted(stored.state, newer.state):
+            if newer.uid != stored.uid or stored.state is None or newer.state is None or not only_shown(stored.state, newer.state):
                 raise
-            shown = replace(state, commit_statuses=newer.state.commit_statuses)  # what a run says of commits is added as it is written
+            shown = replace(state, commit_statuses=newer.state.commit_statuses, pull_requests=newer.state.pull_requests)
             return self._put(newer, *self._fitted(newer.state, shown))
 
     def write(self, stored: StoredState, change: Change, token: str) -> StoredState:

@@ -25,6 +25,7 @@ from handler.feedback.prometheus import RunMetrics
 from handler.model import malloc
 from handler.model.event import Job
 from handler.model.instance import template_of
+from handler.model.pull_request import is_pull_request, pull_request_of
 from handler.model.result import Outcome, Result
 from handler.model.run_event import InstanceGone
 from handler.queues.bulkheads import Bulkheads
@@ -199,7 +200,7 @@ class Worker:
 
     def _accept(self, work: Work) -> Json:
         """Put a job into the queue, once however often it is sent; return its run and the life of the worker."""
-        if template_of(work.job.target) not in self._names:
+        if _owner(work.job.target) not in self._names:
             _LOG.warning("a job for an unknown target was dropped", extra={"fields": {"target": work.job.target}})
             return {"run": work.run, "boot": self._queue.runs.boot}
         return {"run": self._queue.accept_new(_taken(work)), "boot": self._queue.runs.boot}
@@ -254,13 +255,15 @@ class Worker:
             self._leave(work)
         else:
             self._queue.runs.ended(work, ended(result, work.job, started))
+        if result.again:
+            self._delay(Work.of(result.again), result.again_at)
+        if is_pull_request(work.job.target):
+            return
         waits_for_health = result.outcome is Outcome.WAITING and result.code != DependencyNotReady.code
         if waits_for_health and self._holds(work):  # goes on at once, without a message
             self._due(Job(work.job.target, "tick", asked=time.monotonic()))
         elif result.outcome is not Outcome.REFUSED:  # its target stands as before, and so does when it is looked at again
             self._ticks.ended(work.job.target, result.next_try)
-        if result.again:
-            self._delay(Work.of(result.again), result.again_at)
         if result.outcome not in (Outcome.BUSY, Outcome.REFUSED):
             self._looked(work.job.target)
 
@@ -272,6 +275,11 @@ class Worker:
     def _delay(self, work: Work, at: float) -> None:
         """Let a request wait, without a thread, until the git host may show its commit. `at`: seconds since the epoch."""
         self._queue.delay(work, time.monotonic() + max(at - time.time(), 0.0))
+
+
+def _owner(target: str) -> str:
+    """Return the configured target that a job is for: an instance's template, the first one of a pull request's repository."""
+    return pull_request_of(target)[0] if is_pull_request(target) else template_of(target)
 
 
 def _taken(work: Work) -> Work:

@@ -148,7 +148,7 @@ class Planner:
     def plan(self, ask: PlanRequest) -> Planned:
         """Make the plan. Raises PlanRefused: all that a guard or the server refuses; ClusterUnavailable: a LIST that matters failed."""
         passing = HealthOfPlan(ask.desired, self.api.server_time(), self.custom)
-        comparison = self._compare(ask, passing)
+        comparison = self.compare(ask, passing)
         looked, unread = self._look_outside(comparison, ask)
         declared = len(comparison.desired) + len(ask.planned_rollout.doomed)
         guards.refuse_empty(self.target.name, declared, comparison.members, self.target.prune, instance=bool(self.target.instance))
@@ -196,7 +196,7 @@ class Planner:
         health = passing.verdicts()
         return Planned(plan, present, bodies, comparison.desired, decision, looked, left, health, exclusive=found, refused=refused)
 
-    def _compare(self, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:
+    def compare(self, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""
         try:
             return self._listed_into(self._fresh(ask), ask, passing)

@@ -33,6 +33,7 @@ from handler.state.record import (
 )
 from handler.state.record_format import stamp
 from handler.state.recorded_commit_status import RecordedCommitStatus
+from handler.state.recorded_pull_request import RecordedPullRequest
 from handler.state.soak import Soak
 from handler.state.summary import home_of
 
@@ -123,6 +124,7 @@ def full() -> State:
         ),
         soaks=SOAKS,
         commit_statuses=COMMIT_STATUSES,
+        pull_requests=(RecordedPullRequest(12, "345", "robot", "2" * 64),),
         drift=(Drift(API, "spec.replicas", "3", "5", "kubectl-scale"),),
         kinds=KINDS,
         namespaces=frozenset({"shop", "shop-jobs"}),

@@ -12,7 +12,7 @@ from handler.model.commit_status import TEXT, StatusState
 from handler.model.event import Delivery
 from handler.model.result import Outcome
 from handler.state import run_history
-from handler.state.commit_status_update import kept, only_posted, posted, without
+from handler.state.commit_status_update import kept, only_shown, posted, without
 from handler.state.configmap import decode, encode, read_summary, summary_of
 from handler.state.record import Attempt, HeldPlan, Run, State
 from handler.state.recorded_commit_status import MOST, RecordedCommitStatus
@@ -221,8 +221,8 @@ def test_what_was_posted_is_marked_only_as_long_as_it_is_what_the_record_says() 
     record.applies(A)
     assert posted(record.state, sent) == record.state
     marked = posted(record.state, record.state.commit_statuses)
-    assert only_posted(record.state, marked)
-    assert not only_posted(record.state, replace(marked, commit=B))
+    assert only_shown(record.state, marked)
+    assert not only_shown(record.state, replace(marked, commit=B))
     assert without(marked, marked.commit_statuses).commit_statuses == ()
 
 

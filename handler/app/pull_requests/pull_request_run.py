@@ -1,0 +1,171 @@
+"""Plans one pull request: one job of the queue, for all targets that follow the branch which it is to be merged into.
+
+    what the host says of it      closed, a draft, a fork that may not: nothing, or our note of it goes
+    a comment that asks           only `/anneal plan`, by an account that may push, as the host says
+    the merge, each target        mistakes and plans
+    the comment, the status       of its head
+
+Law: nothing here raises; what a host or cluster can't do now comes again with growing pauses. In what is posted the configuration's secrets
+are masked.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from handler.app.pull_requests.comment_post import PlanComment
+from handler.app.pull_requests.merge_result import merge_result
+from handler.app.pull_requests.plan_comment import PlanOf, status_of, text
+from handler.app.pull_requests.target_preview import TargetPreview, preview_target
+from handler.config.settings import Target
+from handler.engine.planner.preview import without_handed_over
+from handler.feedback.git_hosts import GitHostApi
+from handler.model.backoff import TRANSIENT
+from handler.model.commit_status import CommitStatus, status_context
+from handler.model.errors import AnnealError, AuthorError, ConfigInvalid, Stopping
+from handler.model.event import Job
+from handler.model.host_answer import HostBusy, HostRefusal
+from handler.model.pull_request import COMMAND, PullRequest, pull_request_of
+from handler.model.refs import is_commit_id
+from handler.model.result import Outcome, Result
+
+if TYPE_CHECKING:
+    from handler.app.build import Handler
+
+_LOG = logging.getLogger("anneal.pull_request")
+TRIES = 8
+"""How often a pull request is planned whose host or cluster doesn't answer: for some 20 minutes."""
+GONE = 404
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One job. `lead`: the target whose record keeps the comment; `targets`: those that are planned."""
+
+    job: Job
+    lead: Target
+    targets: tuple[Target, ...]
+    api: GitHostApi
+    number: int
+
+
+class PullRequestRuns:
+    """Plans the pull requests of one configuration. Safe to share between threads."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._mask = handler.secrets.mask
+
+    def run(self, job: Job, stop: threading.Event) -> Result:
+        """Plan one pull request; whatever goes wrong is in the result, and what may be done later is asked for again."""
+        since = time.monotonic()
+        try:
+            said = self._planned(job, stop)
+            result = Result(job.target, Outcome.PLANNED, message=said)
+        except AnnealError as error:
+            result = self._failed(job, error)
+        result = replace(result, trigger=job.trigger, run=job.run, duration=round(time.monotonic() - since, 3))
+        fields = {"pull_request": job.target, "outcome": result.outcome, "seconds": result.duration, "seen": self._mask(result.message)}
+        _LOG.log(logging.WARNING if result.outcome is Outcome.FAILED else logging.INFO, "pull request", extra={"fields": fields})
+        return result
+
+    def _failed(self, job: Job, error: AnnealError) -> Result:
+        failed = Result(job.target, Outcome.FAILED, message=str(error), problems=error.problems, who=error.who, code=error.code)
+        if error.who != "nobody" or job.looks >= TRIES:
+            return failed
+        pause = error.pause if isinstance(error, HostBusy) else TRANSIENT.after(job.looks + 1)
+        return replace(failed, again=replace(job, looks=job.looks + 1, run=""), again_at=time.time() + pause)
+
+    def _planned(self, job: Job, stop: threading.Event) -> str:
+        asked = self._asked(job)
+        if job.comment and not self._is_command(asked):
+            return "the comment doesn't ask for a plan, or its author may not push"
+        found = self._found(asked)
+        if found is None or not found.is_open:
+            self._comment(asked).forget()
+            return "it is closed"
+        feedback = asked.lead.repository.feedback
+        if found.is_fork and not (feedback and feedback.forks):
+            return "it comes from a fork, and `forks` is off"
+        if found.is_draft and not job.comment:
+            return "it is a draft"
+        targets = tuple(each for each in asked.targets if each.revision.ref == f"refs/heads/{found.base}")
+        if not targets:
+            return f"no target follows {found.base}"
+        return self._shown(replace(asked, targets=targets), found, stop)
+
+    def _asked(self, job: Job) -> _Asked:
+        name, number = pull_request_of(job.target)
+        lead = self._handler.target(name)
+        feedback = lead.repository.feedback
+        if feedback is None or not feedback.pull_requests:
+            raise ConfigInvalid.of(
+                f"target {name}", "plans no pull requests", fix="write `feedback: {pullRequests: true}` in its repository"
+            )
+        every = (each for each in self._handler.settings.targets if each.plans_pull_requests and not each.suspend)
+        targets = tuple(each for each in every if each.repository.is_same(lead.repository))
+        return _Asked(job, lead, targets, self._handler.git_api(lead), number)
+
+    def _found(self, asked: _Asked) -> PullRequest | None:
+        """Return what the host says of it; None: it has no such pull request."""
+        try:
+            found = asked.api.pull_request(asked.number)
+        except HostRefusal as refusal:
+            if refusal.status == GONE:
+                return None
+            raise
+        if not is_commit_id(found.head):
+            raise HostRefusal.of(f"pull request {asked.number}", f"the host names {found.head[:60]!a} as its head")
+        return found
+
+    def _is_command(self, asked: _Asked) -> bool:
+        comment = asked.api.comment(asked.number, asked.job.comment)
+        return comment is not None and comment.text.strip() == COMMAND and asked.api.may_write(comment.author)
+
+    def _comment(self, asked: _Asked) -> PlanComment:
+        handler, lead = self._handler, asked.lead
+        store = handler.store(lead)
+        return PlanComment(asked.api, store, lambda: store.blank(handler.cluster_uid(lead)), asked.number)
+
+    def _shown(self, asked: _Asked, found: PullRequest, stop: threading.Event) -> str:
+        about, previews = self._previewed(asked, found, stop)
+        make: Callable[[bool], str] = lambda edited: text(  # noqa: E731 - one expression, called with the answer
+            replace(about, edited=edited), previews, asked.api.longest, folds=asked.api.folds
+        )
+        self._comment(asked).show(lambda edited: self._mask(make(edited)))
+        state, words = status_of(about, previews)
+        context = status_context(self._handler.settings.installation, "pull-request", "plan")
+        asked.api.post(CommitStatus(found.head, context, state, self._mask(words)))
+        return words
+
+    def _previewed(self, asked: _Asked, found: PullRequest, stop: threading.Event) -> tuple[PlanOf, list[TargetPreview]]:
+        about = PlanOf(found.head, found.base)
+        host = self._handler.git_host(asked.lead)
+        try:
+            merge = merge_result(host, asked.api, found, asked.targets[0].path)
+        except AuthorError as error:
+            return replace(about, trouble=tuple(replace(each, subject=self._mask(each.subject)) for each in error.problems)), []
+        about = replace(about, base=merge.base, diverged=merge.diverged)
+        previews = []
+        for target in asked.targets:
+            if stop.is_set():
+                raise Stopping.of(asked.job.target, "the worker stops; the next event, or `/anneal plan`, plans it")
+            previews.append(preview_target(self._handler, target, merge))
+        return about, self._handed_over(asked, previews)
+
+    def _handed_over(self, asked: _Asked, previews: list[TargetPreview]) -> list[TargetPreview]:
+        """Leave what another of these targets declares from now on, on the same cluster, out of the deletions."""
+        clusters = {target.name: target.cluster for target in asked.targets}
+
+        def one(each: TargetPreview) -> TargetPreview:
+            others = (other for other in previews if other is not each and clusters[other.target] == clusters[each.target])
+            declared = {identity: other.target for other in others for identity in other.declares}
+            return replace(each, preview=without_handed_over(each.preview, declared)) if each.preview else each
+
+        return [*map(partial(one), previews)]

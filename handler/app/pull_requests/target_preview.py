@@ -1,0 +1,217 @@
+"""One target's part of the plan of a pull request: what the merge would change of it, as everybody who sees the pull request may read it.
+
+    base and merge, both with placeholders     what git declares now, and would
+    both once more, with other placeholders    where the target has values that aren't in git: what differs depends on those
+    the preview of the merge                   without those fields, live values only where git declares them openly now
+
+Law: no value that isn't in git reaches a render here, so nothing that a template does with it (reverse, split, `fail`) can show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from handler.app.pull_requests.merge_result import MergeResult, ShownCommit
+from handler.config.settings import Target
+from handler.engine.planner.desired import Prepared, Preparer
+from handler.engine.planner.due import all_due
+from handler.engine.planner.planner import Planner, PlanRequest
+from handler.engine.planner.preview import Preview, Previewer
+from handler.engine.run.commit_mask import CommitMask
+from handler.model.errors import AnnealError, AuthorError, Problem
+from handler.model.hidden_fields import HiddenFields
+from handler.model.manifest import Manifest
+from handler.model.names import Identity
+from handler.model.plan import Change, Plan
+from handler.model.tree import ReadSet, Tree
+from handler.plan.visible_fields import changed, differing, visible
+from handler.state.record import State
+
+if TYPE_CHECKING:
+    from handler.app.build import Handler
+
+Declared = Mapping[Identity, Manifest]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPreview:
+    """What a pull request does to one target. `preview`: None: it can't be planned, for `problems`; `mine`: objects that it changes itself.
+
+    `untouched`: nothing that the target reads changes. `deployed`: the commit that it has now; `declares`: what it would declare.
+    """
+
+    target: str
+    preview: Preview | None = None
+    problems: tuple[Problem, ...] = ()
+    mine: frozenset[Identity] = frozenset()
+    untouched: bool = False
+    deployed: str = ""
+    notes: tuple[str, ...] = ()
+    declares: frozenset[Identity] = frozenset()
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan, if there is one."""
+        return self.preview.plan if self.preview else None
+
+
+@dataclass(slots=True)
+class _Renders:
+    """What git declares at two trees, by one set of placeholders."""
+
+    now: Declared
+    then: Prepared
+
+    @property
+    def declared(self) -> Declared:
+        return {item.identity: item.manifest for stage in self.then.stages for item in stage}
+
+
+def preview_target(handler: Handler, target: Target, merge: MergeResult) -> TargetPreview:
+    """Plan one target after the merge. Raises no AnnealError but what is retried: mistakes are in what is returned."""
+    state = handler.brief_store(target).read().state
+    deployed = state.commit if state else ""
+    if state and _is_untouched(state, merge):
+        return TargetPreview(target.name, untouched=True, deployed=deployed)
+    state = state or handler.brief_store(target).blank("")
+    try:
+        return _previewed(handler, target, merge, state)
+    except AnnealError as error:
+        if error.who == "nobody":
+            raise
+        mask = CommitMask(handler.secrets.mask, ())
+        problems = tuple(_masked(each, mask) for each in error.problems)
+        if not isinstance(error, AuthorError):
+            problems = tuple(
+                replace(each, fix="") for each in problems
+            )  # the way out is the operator's, and may name what only that one sees
+        return TargetPreview(target.name, problems=problems, deployed=deployed)
+
+
+def _is_untouched(state: State, merge: MergeResult) -> bool:
+    """Whether all that the target's render has read is the same before and after."""
+    paths = ReadSet(tuple((path, "") for path in state.reads_paths))
+    return bool(state.reads_paths) and paths.on(merge.now) == paths.on(merge.then)
+
+
+def _previewed(handler: Handler, target: Target, merge: MergeResult, state: State) -> TargetPreview:
+    renders = _rendered(handler, target, merge, state, 1)
+    hidden, unnamed = _hidden(handler, target, merge, state, renders) if _has_other_values(target) else ({}, frozenset())
+    then, mask = renders.then, CommitMask(handler.secrets.mask, renders.then.rendered.manifests, secrets=renders.then.rendered.secrets)
+    known = handler.dependencies(target.name).planner
+    planner = Planner(target, known.applyset, handler.api(target), known.discovery, verdicts=dict(known.verdicts), custom=known.custom)
+    judged_by = target.pull_requests.identity if target.pull_requests else ""
+    kinds = {(each.group_kind, each.namespace) for each in unnamed}
+    previewer = Previewer(
+        planner,
+        handler.api_as(target, judged_by) if judged_by else None,
+        hidden,
+        lambda each: each in unnamed or ((each.group_kind, each.namespace) in kinds and each not in renders.now),
+    )
+    preview = previewer.preview(_ask(target, then, state))
+    plan = preview.plan
+    shown = partial(_shown, renders.now, renders.declared, mask)
+    plan = replace(
+        plan,
+        stages=tuple(tuple(map(shown, stage)) for stage in plan.stages),
+        prunes=tuple(map(shown, plan.prunes)),
+        notes=tuple(map(mask, plan.notes)),
+    )
+    problems = tuple(_masked(each, mask) for each in preview.problems)
+    return TargetPreview(
+        target.name,
+        replace(preview, plan=plan, problems=problems),
+        problems,
+        changed(renders.now, renders.declared),
+        deployed=state.commit,
+        notes=_notes(target, renders, hidden, unnamed),
+        declares=frozenset(renders.declared),
+    )
+
+
+def _rendered(handler: Handler, target: Target, merge: MergeResult, state: State, number: int) -> _Renders:
+    """Render both trees. Raises AuthorError: the merge's mistakes; those of the base alone leave nothing known of it."""
+    then = _prepared(handler, target, merge.then, state, number)
+    try:
+        now = _prepared(handler, target, merge.now, state, number)
+    except AuthorError:
+        return _Renders({}, then)
+    return _Renders({item.identity: item.manifest for stage in now.stages for item in stage}, then)
+
+
+def _prepared(handler: Handler, target: Target, tree: Tree, state: State, number: int) -> Prepared:
+    preparer: Preparer = handler.preview_preparer(target, ShownCommit(tree), number)
+    return preparer.prepare(tree.commit.sha, state.render)
+
+
+def _has_other_values(target: Target) -> bool:
+    """Whether a target has values that aren't in git."""
+    substitutes = target.post_build is not None and bool(target.post_build.substitute_from)
+    return substitutes or target.decryption is not None or bool(target.renderer.values_from)
+
+
+def _hidden(
+    handler: Handler, target: Target, merge: MergeResult, state: State, one: _Renders
+) -> tuple[dict[Identity, HiddenFields], frozenset[Identity]]:
+    """Return the fields, and the objects whose names, depend on values which aren't in git, before or after."""
+    other = _rendered(handler, target, merge, state, 2)
+    found: dict[Identity, HiddenFields] = {}
+    unnamed: set[Identity] = set()
+    for first, second in ((one.now, other.now), (one.declared, other.declared)):
+        for identity in first.keys() | second.keys():
+            if identity not in first or identity not in second:
+                unnamed.add(identity)
+                continue
+            body = first[identity].body()
+            pointers = sorted(differing(body, second[identity].body()))
+            if pointers:
+                found[identity] = found.get(identity, HiddenFields()) | HiddenFields.of(body, pointers)
+    return found, frozenset(unnamed)
+
+
+def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
+    rendered = then.rendered
+    return PlanRequest(
+        then.commit.sha,
+        then.reads.digest(),
+        state.settings,
+        then.stages,
+        state.kinds,
+        state.namespaces,
+        prune=target.prune.enabled,
+        planned_hooks=then.planned_hooks,
+        due=all_due(then.planned_hooks, then.planned_rollout, state, then.digest, force=False),
+        notes=then.notes,
+        renderer=rendered.renderer,
+        unstable=rendered.unstable,
+        hidden=rendered.secrets,
+        planned_rollout=then.planned_rollout,
+    )
+
+
+def _shown(now: Declared, then: Declared, mask: CommitMask, change: Change) -> Change:
+    """Return a change as it may be read."""
+    seen = visible(change, now.get(change.identity), then.get(change.identity))
+    fields = tuple(replace(each, path=mask(each.path), declared=mask(each.declared), live=mask(each.live)) for each in seen.fields)
+    return replace(seen, fields=fields, reason=mask(seen.reason))
+
+
+def _masked(problem: Problem, mask: CommitMask) -> Problem:
+    return Problem(mask(problem.subject), mask(problem.message), problem.place, mask(problem.fix))
+
+
+def _notes(target: Target, renders: _Renders, hidden: Mapping[Identity, HiddenFields], unnamed: Collection[Identity]) -> tuple[str, ...]:
+    """Say what of the target isn't compared; by what git and the settings say alone."""
+    found = []
+    if hidden:
+        found.append("placeholders stand for values that aren't in git; what depends on them isn't compared")
+    if unnamed:
+        found.append("objects whose names depend on such values are left out")
+    if target.verify is not None:
+        found.append("signatures aren't checked before the merge")
+    if not renders.now:
+        found.append("what the base declares can't be rendered, so no live value is shown")
+    return tuple(found)

@@ -1,0 +1,160 @@
+"""The plan of what a pull request would bring, made without a write and without a look at anything but the target's own members.
+
+    LIST the members (by our label) -> compare each with what is declared -> judged by the server where an identity may dry-run
+    what is declared and no member is   created; whether a stranger's object lives under its name isn't asked
+    members that aren't declared        deleted, unless they or the target's settings say otherwise
+
+Law: what a reader of the pull request may not see isn't looked at: no object without our marks, no content of a Namespace. What a Secret
+holds, or depends on values that aren't in git, is neither compared nor judged, and nothing that is returned says whether it equals live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from handler.cluster.api import Api
+from handler.cluster.parallel import parallel
+from handler.cluster.write import DryRunner
+from handler.engine.health.target_health import HealthOfPlan
+from handler.engine.planner.planner import Planner, PlanRequest
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
+from handler.model.field_masking import MASKED
+from handler.model.hidden_fields import HiddenFields
+from handler.model.names import Identity
+from handler.model.plan import Action, Change, Plan
+from handler.plan import guards
+from handler.plan.admission import Desired
+from handler.plan.compare import SECRET, Comparison
+from handler.plan.judge import Judge, skipped
+from handler.plan.prune import PruneFacts, judge
+from handler.plan.takeover import foreseen
+
+_NOT_YET = (404, 409)
+"""Refusals of a dry-run that say nothing of the object: its Namespace or CRD comes with it; one lives under its name."""
+Finding = Change | Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A plan, and what the server refuses of it. `judged`: the server was asked; `apart`: of so many objects it wasn't."""
+
+    plan: Plan
+    problems: tuple[Problem, ...] = ()
+    judged: bool = False
+    apart: int = 0
+
+
+@dataclass
+class Previewer:
+    """Previews one target. `server`: dry-runs by an identity that may; None: no server judges.
+
+    `hidden`: the fields of objects that depend on values which aren't in git, in what is declared now or would be; `left_out`: whether
+    an object's very name does, or may.
+    """
+
+    planner: Planner
+    server: Api | None = None
+    hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
+    left_out: Callable[[Identity], bool] = lambda _: False
+
+    def preview(self, ask: PlanRequest) -> Preview:
+        """Make the plan. Raises PlanRefused: the render declares nothing; ClusterUnavailable, AccessDenied: members can't be listed."""
+        target = self.planner.target
+        comparison = self.planner.compare(ask, HealthOfPlan(ask.desired, 0.0, self.planner.custom))
+        guards.refuse_empty(target.name, len(comparison.desired), comparison.members, target.prune, instance=False)
+        found = self._decided(comparison)
+        changes = {item.identity: item for item in found if isinstance(item, Change) and not self.left_out(item.identity)}
+        stages = [tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages]
+        plan = Plan(target.name, ask.commit, tuple(stages), self._prunes(ask, comparison), due=ask.due, renderer=ask.renderer)
+        plan = replace(plan, notes=ask.notes, live_members=comparison.members)
+        hold = guards.hold_for(plan.changes, comparison.members, target.prune, ask.reads, ask.settings, {})
+        problems = tuple(item for item in found if isinstance(item, Problem))
+        apart = sum(self._is_apart(identity) for identity in comparison.desired) if self.server else 0
+        return Preview(replace(plan, hold=hold), problems, self.server is not None, apart)
+
+    def _decided(self, comparison: Comparison) -> list[Finding]:
+        judge_one = Judge(self.planner.target, self.planner.ours, comparison.hides, self.hidden)
+        found: list[Finding] = [
+            Change(Action.UNCHANGED, identity, uid, version, manifest=comparison.desired[identity].manifest)
+            for identity, (uid, version) in comparison.same.items()
+        ]
+        for identity, live in comparison.left.items():
+            item = comparison.desired[identity]
+            found.append(judge_one.kept(item, live) or skipped(item, live, item.reason))
+        members = ((comparison.desired[identity], live) for identity, live in comparison.undecided.items())
+        tasks = [partial(self._member, comparison, judge_one, item, live) for item, live in members]
+        known = comparison.same.keys() | comparison.left.keys() | comparison.undecided.keys() | comparison.hooks.keys()
+        tasks += [partial(self._created, judge_one, item) for identity, item in comparison.desired.items() if identity not in known]
+        for answer in parallel(tasks):
+            if isinstance(answer, AnnealError):
+                raise answer
+            found.append(answer)
+        return found
+
+    def _member(self, comparison: Comparison, judge_one: Judge, declared: Desired, live: dict[str, Any]) -> Finding:
+        """Return what becomes of a member."""
+        identity = declared.identity
+        if identity.group_kind == SECRET:
+            return Change(Action.UNCHANGED, identity, manifest=declared.manifest)
+        item = comparison.effective(declared, live)
+        body = item.manifest.body()
+        taken = comparison.taken_over(identity, body, live, adopted=False)
+        wanted = foreseen(live, body, taken)
+        if self.server is not None and not self._is_apart(identity):
+            try:
+                wanted = DryRunner(self.server).apply(item.resource, body)
+            except (ApiRefused, AccessDenied) as error:
+                return _refused(error, declared)
+        return _visible(judge_one.present(item, live, wanted, taken))
+
+    def _created(self, judge_one: Judge, item: Desired) -> Finding:
+        """Return the change of what no member is."""
+        apart = self._is_apart(item.identity) or self.left_out(item.identity)
+        if self.server is not None and not apart and self.planner.is_served(item.resource):
+            try:
+                DryRunner(self.server).create(item.resource, item.manifest.body())
+            except (ApiRefused, AccessDenied) as error:
+                if not (isinstance(error, ApiRefused) and error.status in _NOT_YET):
+                    return _refused(error, item)
+        return judge_one.absent(item)
+
+    def _is_apart(self, identity: Identity) -> bool:
+        """Whether the server isn't asked about an object: it holds placeholders, or may."""
+        return identity in self.hidden or identity.group_kind == SECRET
+
+    def _prunes(self, ask: PlanRequest, comparison: Comparison) -> tuple[Change, ...]:
+        """Judge members that aren't declared by what they and the settings say; what they hold isn't asked."""
+        target, facts = self.planner.target, PruneFacts()
+        candidates = (live for identity, live in comparison.candidates.items() if not self.left_out(identity))
+        found = [judge(live, target, comparison.desired, facts) for live in candidates]
+        if not ask.prune:
+            found = [replace(change, action=Action.SKIP, reason="prune is off") for change in found]
+        return tuple(sorted(found, key=lambda change: (change.action is not Action.PRUNE, change.identity)))
+
+
+def _visible(change: Change) -> Change:
+    """Return a change without masked fields; with nothing else it is none, as where they equal live."""
+    shown = tuple(each for each in change.fields if MASKED not in each.declared + each.live)
+    change = replace(change, undeclared=(), managed_fields=b"")
+    if shown or change.removes or not change.writes:
+        return replace(change, fields=shown)
+    return Change(Action.UNCHANGED, change.identity, manifest=change.manifest)
+
+
+def _refused(error: ApiRefused | AccessDenied, item: Desired) -> Problem:
+    text = "; ".join(problem.message for problem in error.problems)
+    fix = "" if isinstance(error, ApiRefused) else "let the target's pullRequests.identity create and patch such objects"
+    return Problem(str(item.identity), text, item.manifest.place, fix)
+
+
+def without_handed_over(preview: Preview, declared: Mapping[Identity, str]) -> Preview:
+    """Return a preview in which what another target declares from now on isn't deleted. `declared`: by which target."""
+
+    def left(change: Change) -> Change:
+        taker = declared.get(change.identity, "") if change.action is Action.PRUNE else ""
+        return replace(change, action=Action.SKIP, reason=f"target {taker} declares it", sibling=taker) if taker else change
+
+    return replace(preview, plan=replace(preview.plan, prunes=tuple(map(left, preview.plan.prunes))))

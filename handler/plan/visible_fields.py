@@ -1,0 +1,66 @@
+"""Which live values of a plan a reader of a pull request may see, and which of its changes are the pull request's. Pure.
+
+Law: a live value is shown where git declares the same field already, openly: there the live one is git's, or drift of it. What git doesn't
+declare yet may be anything that lives, and stays unseen; that it is there is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from handler.model.field_masking import MASKED
+from handler.model.manifest import Manifest
+from handler.model.names import Identity
+from handler.model.plan import Change, FieldChange
+from handler.plan.diff import field_changes
+
+UNSEEN = "(not shown)"
+
+
+def visible(change: Change, now: Manifest | None, then: Manifest | None) -> Change:
+    """Return a change with the live values that may be seen. `now`, `then`: what git declares before and after; None: nothing."""
+    if now is None or then is None:
+        return replace(change, fields=tuple(_unseen(each) for each in change.fields))
+    between = field_changes(change.identity.group_kind, now.body(), then.body())
+    declared = {each.path: each.live for each in between}
+    return replace(change, fields=tuple(_seen(each, declared) for each in change.fields))
+
+
+def _seen(each: FieldChange, between: Mapping[str, str]) -> FieldChange:
+    """Show the live value of a field that git declares: openly before, or the same before and after."""
+    if each.path in between:
+        return each if between[each.path] not in ("", MASKED) else _unseen(each)
+    near = any(_holds(each.path, other) or _holds(other, each.path) for other in between)
+    return each if each.declared and not near else _unseen(each)
+
+
+def _holds(outer: str, inner: str) -> bool:
+    return inner.startswith((f"{outer}.", f"{outer}["))
+
+
+def _unseen(each: FieldChange) -> FieldChange:
+    return replace(each, live=UNSEEN if each.live else "", manager="")
+
+
+def changed(now: Mapping[Identity, Manifest], then: Mapping[Identity, Manifest]) -> frozenset[Identity]:
+    """Return the objects that git declares otherwise, no longer, or anew."""
+    return frozenset(identity for identity in now.keys() | then.keys() if _raw(now.get(identity)) != _raw(then.get(identity)))
+
+
+def _raw(manifest: Manifest | None) -> bytes:
+    return manifest.raw if manifest else b""
+
+
+def differing(one: Any, other: Any, pointer: str = "") -> Iterator[str]:
+    """Yield JSON pointers to what differs between two values; of lists of another length the list."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in one.keys() | other.keys():
+            step = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+            yield from differing(one[key], other[key], step) if key in one and key in other else (step,)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            yield from differing(*pair, f"{pointer}/{index}")
+    elif one != other:
+        yield pointer
