@@ -1,0 +1,142 @@
+"""The comment of a pull request: deletions first, folded, cut to its host's length, and nothing in it does anything."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from handler.app.pull_requests.plan_comment import LINES, PlanOf, status_of, text
+from handler.app.pull_requests.target_preview import TargetPreview
+from handler.engine.planner.preview import Preview
+from handler.model.commit_status import StatusState
+from handler.model.errors import Problem
+from handler.model.manifest import Manifest
+from handler.model.names import Identity
+from handler.model.plan import Action, Change, FieldChange, Hold, Plan
+
+HEAD, BASE = "a" * 40, "b" * 40
+ABOUT = PlanOf(HEAD, "main", BASE)
+
+
+def config(name: str) -> Identity:
+    return Identity("", "ConfigMap", "shop", name)
+
+
+def manifest(name: str) -> Manifest:
+    return Manifest.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}}, f"deploy/{name}.yaml:3")
+
+
+def create(name: str) -> Change:
+    return Change(Action.CREATE, config(name), manifest=manifest(name))
+
+
+def update(name: str, *fields: FieldChange) -> Change:
+    return Change(Action.UPDATE, config(name), "u", "1", fields=fields, manifest=manifest(name))
+
+
+def prune(name: str) -> Change:
+    return Change(Action.PRUNE, config(name), "u", "1", "no longer declared")
+
+
+def planned(*changes: Change, name: str = "shop", mine: bool = True, hold: Hold | None = None, judged: bool = False) -> TargetPreview:
+    applied = tuple(each for each in changes if each.action is not Action.PRUNE)
+    plan = Plan(name, HEAD, (applied,), tuple(each for each in changes if each.action is Action.PRUNE), hold=hold, live_members=9)
+    return TargetPreview(name, Preview(plan, judged=judged), mine=frozenset(each.identity for each in changes) if mine else frozenset())
+
+
+def shown(*previews: TargetPreview, about: PlanOf = ABOUT, longest: int = 65_536, folds: bool = True) -> str:
+    return text(about, previews, longest, folds=folds)
+
+
+def test_a_comment_names_head_branch_and_what_changes_deletions_first() -> None:
+    said = shown(planned(create("a"), update("b", FieldChange("data.k", "2", "1")), prune("c")))
+    assert said.startswith(f"### Anneal: what merging `{HEAD[:12]}` into `main` would change")
+    assert "1 target of 1 reads what changes: **1 to delete, 1 to change, 1 to create**." in said
+    lines = [line for line in said.splitlines() if line.startswith(("-", "+", "~", "    "))]
+    assert lines == [
+        "- delete ConfigMap/shop/c",
+        "~ change ConfigMap/shop/b  deploy/b.yaml:3",
+        "    data.k: 1 → 2",
+        "+ create ConfigMap/shop/a  deploy/a.yaml:3",
+    ]
+    assert "not judged by the server" in said
+
+
+def test_what_is_not_the_pull_requests_own_stands_apart() -> None:
+    mine, other = planned(create("a")), update("drifted", FieldChange("data.k", "1", "by hand"))
+    both = replace(mine, preview=Preview(Plan("shop", HEAD, ((create("a"), other),))))
+    said = shown(both)
+    assert (
+        said.index("+ create ConfigMap/shop/a") < said.index("# not by this pull request") < said.index("~ change ConfigMap/shop/drifted")
+    )
+
+
+def test_a_guard_that_would_hold_says_so_before_all_changes() -> None:
+    said = shown(planned(prune("a"), hold=Hold("h1", ("all 9 live objects would be deleted",), ())))
+    assert "**would wait for approval**" in said
+    assert said.index("! all 9 live objects would be deleted") < said.index("- delete")
+    assert "h1" not in said
+
+
+def test_mistakes_stand_with_file_and_line() -> None:
+    problem = Problem("ConfigMap/shop/a", "no such field", "deploy/a.yaml:3", "remove it")
+    said = shown(TargetPreview("shop", problems=(problem,)))
+    assert "**can't be planned**" in said
+    assert "deploy/a.yaml:3: ConfigMap/shop/a: no such field; remove it" in said
+
+
+def test_a_diverged_branch_an_edited_comment_and_a_conflict_are_said() -> None:
+    about = replace(ABOUT, diverged=True, edited=True, trouble=(Problem("merge into main", "both changed deploy/a.yaml"),))
+    said = shown(about=about)
+    assert "`main` has moved on since this branch began" in said
+    assert "changed or deleted by others" in said
+    assert "both changed deploy/a.yaml" in said
+
+
+def test_untouched_targets_are_counted_and_not_listed() -> None:
+    said = shown(planned(create("a")), *(TargetPreview(f"other-{number}", untouched=True) for number in range(39)))
+    assert "1 target of 40 reads what changes" in said
+    assert "39 targets untouched" in said
+    assert "other-1" not in said
+
+
+@pytest.mark.parametrize("folds", [True, False])
+def test_a_long_plan_is_folded_where_the_host_folds_and_cut_elsewhere(folds: bool) -> None:
+    said = shown(planned(*(create(f"c-{number:03}") for number in range(LINES + 20))), folds=folds)
+    assert ("<details>" in said) is folds
+    assert ("c-079" in said) is folds
+    assert ("… and 20 lines more" in said) is not folds
+
+
+@pytest.mark.parametrize("longest", [32_768, 65_536])
+def test_a_comment_is_never_longer_than_its_host_takes_and_keeps_deletions(longest: int) -> None:
+    many = [
+        planned(*(prune(f"gone-{number}") for number in range(5)), *(create("x" * 200 + str(n)) for n in range(200)), name=f"t-{target}")
+        for target in range(25)
+    ]
+    said = shown(*many, longest=longest)
+    assert len(said) <= longest
+    assert said.count("- delete ConfigMap/shop/gone-") == 125
+    assert "lines more" in said
+
+
+def test_what_comes_from_git_can_neither_end_its_block_nor_call_anyone() -> None:
+    evil = "```\n</details>\n@acme/everyone\n/merge\n[x](http://evil)\n`````"
+    said = shown(planned(update("a", FieldChange("data.k", evil, evil))), TargetPreview("b", problems=(Problem("x", evil),)))
+    fences = list(re.finditer(r"^(`{3,})(diff)?$", said, re.MULTILINE))
+    assert [len(match[1]) for match in fences] == [6, 6, 6, 6]
+    outside = "".join(part for number, part in enumerate(re.split(r"^`{6}(?:diff)?$", said, flags=re.MULTILINE)) if number % 2 == 0)
+    assert not {"@acme", "/merge", "evil", "</details>"} & set(outside.split())
+    assert all(not line.startswith(("/", "@")) for line in said.splitlines())
+
+
+def test_the_status_says_what_fails_what_would_wait_and_what_changes() -> None:
+    fine, held = planned(create("a"), prune("b")), planned(prune("b"), name="cart", hold=Hold("h", ("all go",), ()))
+    assert status_of(ABOUT, [fine]) == (StatusState.SUCCESS, "1 to delete, 1 to create")
+    assert status_of(ABOUT, [fine, held]) == (StatusState.SUCCESS, "2 to delete, 1 to create; cart would wait for approval")
+    assert status_of(ABOUT, [TargetPreview("shop", untouched=True)]) == (StatusState.SUCCESS, "changes nothing")
+    wrong = TargetPreview("shop", problems=(Problem("ConfigMap/a", "no such field", "a.yaml:3", "remove it"),))
+    assert status_of(ABOUT, [fine, wrong]) == (StatusState.FAILURE, "shop: a.yaml:3: ConfigMap/a: no such field")
+    assert status_of(replace(ABOUT, trouble=(Problem("merge into main", "conflicts"),)), [])[0] == StatusState.FAILURE

@@ -1,0 +1,102 @@
+"""Which live values of a plan a reader of a pull request sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handler.model.hidden_fields import HiddenFields
+from handler.model.manifest import Manifest
+from handler.model.names import GroupKind, Identity
+from handler.model.plan import Action, Change, FieldChange
+from handler.plan.diff import field_changes
+from handler.plan.visible_fields import UNSEEN, changed, differing, visible
+
+CONFIG = Identity("", "ConfigMap", "shop", "a")
+CANARY = "hunter2-canary"
+
+
+def manifest(**data: str) -> Manifest:
+    return Manifest.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": data}, "a.yaml:1")
+
+
+def seen(live: dict[str, str], now: Manifest | None, then: Manifest) -> dict[str, tuple[str, str]]:
+    """Return what is shown of each field: live, declared."""
+    body = then.body() | {"data": live}
+    change = Change(Action.UPDATE, CONFIG, fields=field_changes(CONFIG.group_kind, body, then.body()), manifest=then)
+    return {each.path: (each.live, each.declared) for each in visible(change, now, then).fields}
+
+
+def test_a_field_that_git_declares_shows_what_lives_there() -> None:
+    assert seen({"k": "1"}, manifest(k="1"), manifest(k="2")) == {"data.k": ("1", "2")}
+
+
+def test_drift_of_a_field_that_git_declares_before_and_after_is_shown() -> None:
+    assert seen({"k": "by hand", "x": "1"}, manifest(k="1", x="1"), manifest(k="1", x="1")) == {"data.k": ("by hand", "1")}
+
+
+def test_what_git_declares_for_the_first_time_shows_no_live_value() -> None:
+    assert seen({"k": CANARY, "other": "1"}, manifest(other="1"), manifest(k="2", other="1")) == {"data.k": (UNSEEN, "2")}
+
+
+def test_what_git_no_longer_declares_shows_what_goes() -> None:
+    assert seen({"k": "1", "x": "1"}, manifest(k="1", x="1"), manifest(x="1")) == {"data.k": ("1", "")}
+
+
+def test_what_lives_and_git_never_declared_stays_unseen() -> None:
+    assert seen({"k": CANARY, "x": "1"}, manifest(x="1"), manifest(x="1")) == {"data.k": (UNSEEN, "")}
+
+
+def test_where_the_base_declares_nothing_of_an_object_or_cannot_be_rendered_no_live_value_is_shown() -> None:
+    assert seen({"k": CANARY}, None, manifest(k="2")) == {"data.k": (UNSEEN, "2")}
+
+
+def test_a_map_that_appears_beside_a_canary_shows_nothing_of_it() -> None:
+    then = Manifest.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": {"x": "1"}}, "")
+    now = Manifest.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}}, "")
+    change = Change(Action.UPDATE, CONFIG, fields=(FieldChange("data", '{"x": "1"}', f'{{"k": "{CANARY}"}}', "someone"),), manifest=then)
+    assert visible(change, now, then).fields == (FieldChange("data", '{"x": "1"}', UNSEEN),)
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["1", "2", CANARY])), st.data())
+def test_a_value_that_git_never_had_is_shown_only_as_drift_of_what_it_declares(live: dict[str, str], data: st.DataObject) -> None:
+    of_git = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["1", "2"]))
+    now, then = manifest(**data.draw(of_git)), manifest(**data.draw(of_git))
+    declared: dict[str, Any] = now.body()["data"]
+    for path, (shown, _) in seen(live, now, then).items():
+        if CANARY in shown:
+            assert path.removeprefix("data.") in declared
+
+
+def test_objects_that_a_merge_adds_drops_or_declares_otherwise_are_its_own() -> None:
+    same, other = Identity("", "ConfigMap", "shop", "b"), Identity("", "ConfigMap", "shop", "c")
+    now = {CONFIG: manifest(k="1"), same: manifest(k="1")}
+    assert changed(now, {CONFIG: manifest(k="2"), same: manifest(k="1"), other: manifest()}) == {CONFIG, other}
+    assert changed(now, {same: manifest(k="1")}) == {CONFIG}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "pointers"),
+    [
+        ({"a": 1}, {"a": 1}, set()),
+        ({"a": 1, "b": {"c": 1}}, {"a": 1, "b": {"c": 2}}, {"/b/c"}),
+        ({"a": [1, 2]}, {"a": [1, 3]}, {"/a/1"}),
+        ({"a": [1, 2]}, {"a": [1]}, {"/a"}),
+        ({"a/b": {"~": 1}}, {"a/b": {"~": 2}}, {"/a~1b/~0"}),
+        ({"a": 1}, {"b": 1}, {"/a", "/b"}),
+        ({"a": {"b": 1}}, {"a": 1}, {"/a"}),
+    ],
+)
+def test_pointers_lead_to_what_differs(one: Any, other: Any, pointers: set[str]) -> None:
+    assert set(differing(one, other)) == pointers
+
+
+def test_what_differs_between_placeholders_is_hidden_however_it_was_made_of_them() -> None:
+    one = {"kind": "ConfigMap", "data": {"reversed": "redlohecalp", "length": "11", "plain": "x"}}
+    other = {"kind": "ConfigMap", "data": {"reversed": "ni-dnats", "length": "8", "plain": "x"}}
+    hidden = HiddenFields.of(one, differing(one, other))
+    assert [hidden.hides(("data", key)) for key in ("reversed", "length", "plain")] == [True, True, False]
+    assert GroupKind("", "ConfigMap") == CONFIG.group_kind
