@@ -15,7 +15,9 @@ from handler.source.host_api import HostApi
 from handler.source.host_limits import HostLimits
 from handler.source.signin import SignIn, Token, basic
 
-_PERMISSIONS = {"statuses": "write"}
+_STATUSES = {"statuses": "write"}
+_PULL_REQUESTS = {"pull_requests": "write", "contents": "read", "metadata": "read"}
+"""What comments need, what two commits are compared by, and what is asked for an account's permission."""
 
 
 def git_host_api(repository: Repository, secrets: Reading, pools: Callable[[str, str, str], Pools]) -> GitHostApi:
@@ -31,7 +33,8 @@ def git_host_api(repository: Repository, secrets: Reading, pools: Callable[[str,
 
 def _sign_in(feedback: FeedbackSettings, repository: Repository, user: str | None, secrets: Reading) -> SignIn:
     if app := feedback.github_app:
-        use = AppUse(_PERMISSIONS, "feedback", "Bearer {}".format)
+        permissions = _STATUSES | (_PULL_REQUESTS if feedback.pull_requests else {})
+        use = AppUse(permissions, "feedback", "Bearer {}".format)
         return GitHubApp(app, repository.url, secrets.read, repository.tls.ca_file, HostLimits(), again=secrets.again, use=use)
     assert feedback.token is not None  # noqa: S101 - a rule of the settings
     user = feedback.username or user

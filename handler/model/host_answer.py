@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self
 
 from handler.model.errors import GitUnavailable, OperatorError
+
+Query = Mapping[str, str | Sequence[str]]
+"""Parameters of a request; one of several values is repeated."""
 
 
 class HostRefusal(OperatorError, code="host-refused"):
@@ -36,10 +39,16 @@ class HostBusy(GitUnavailable):
 
 
 class JsonApi(Protocol):
-    """Asks a host's API below its URL (`handler.source.host_api.HostApi`)."""
+    """Asks a host's API below its URL (`handler.source.host_api.HostApi`). `subject`: how errors name it; `url`: where it is.
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
-        """Return the JSON at a path. Raises as `send`."""
+    `needs`: what a token must be allowed to do for that, as the fix of a refusal says it.
+    """
 
-    def send(self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None) -> Any:
+    subject: str
+    url: str
+
+    def get(self, path: str, query: Query | None = None, needs: str = "") -> Any:
+        """Return the JSON at a path; None: an answer without content. Raises as `send`."""
+
+    def send(self, method: str, path: str, body: Any = None, query: Query | None = None, needs: str = "") -> Any:
         """Send one request; return the answer's JSON. Raises HostRefusal, HostBusy, AccessDenied, GitUnavailable, ConfigInvalid."""

@@ -18,7 +18,7 @@ from urllib3.exceptions import HTTPError
 
 from handler import __version__
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
-from handler.model.host_answer import HostBusy, HostRefusal
+from handler.model.host_answer import HostBusy, HostRefusal, Query
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline, HttpRequest, Pools, content, location, send
 from handler.source.http_transport import explained, proxy_refused
@@ -29,6 +29,11 @@ MOST = 4 * 1024 * 1024
 """Bytes of one answer: a comment of 64 KiB comes back with its host's objects around it."""
 _LONGEST = 3600.0
 """Seconds for which a host that names its own pause is left alone, at most."""
+_UNSAID = 60.0
+"""The same for one that names none."""
+_SIGN_IN = 203  # Azure DevOps' page to sign in, in place of a refusal
+_PASSING = frozenset({408, 425})  # these say nothing of what was asked
+_DEEPEST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,8 @@ class ApiTimes:
 class HostApi:
     """The API of one host below one URL. Safe to share between threads.
 
-    `subject`: how errors name it; `headers`: that each request has; `mask` hides secrets in what the host says.
+    `subject`: how errors name it; `headers`: that each request has; `mask` hides secrets in what the host says. `needs`: what the token
+    must be allowed to do, for the fix where it isn't.
     """
 
     def __init__(
@@ -59,33 +65,33 @@ class HostApi:
     ) -> None:
         parts = urlsplit(url)
         self.subject = subject
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._sign_in = sign_in
         self._pools = pools(parts.scheme, parts.netloc, ca_file)
         self._headers = {"Accept": "application/json", **(headers or {})}
         self._mask = mask
         self._times = times
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+    def get(self, path: str, query: Query | None = None, needs: str = "") -> Any:
         """Return what is at a path below the API's URL; None: an answer without content. Raises as `send`."""
-        return self.send("GET", path, query=query)
+        return self.send("GET", path, query=query, needs=needs)
 
-    def send(self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None) -> Any:
+    def send(self, method: str, path: str, body: Any = None, query: Query | None = None, needs: str = "") -> Any:
         """Send one request and return its answer's JSON; None: it has no content.
 
         Raises HostRefusal: the host refuses what was asked; HostBusy: it asks for a pause; AccessDenied, GitUnavailable, ConfigInvalid:
         it can't be asked at all.
         """
-        url = f"{self._url}/{path}{'?' if query else ''}{urlencode(query or {})}"
+        url = f"{self.url}/{path}{'?' if query else ''}{urlencode(query or {}, doseq=True)}"
         headers = {"User-Agent": f"anneal/{__version__}", "Accept-Encoding": "identity", **self._headers}
         data = None
         if body is not None:
             data, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
         with Deadline(self._times.total) as deadline:
             status, answered, text = self._answer(HttpRequest(url, headers, data, method), deadline)
-        if 200 <= status < 300 and status != 203:
+        if 200 <= status < 300 and status != _SIGN_IN:
             return self._read(text)
-        raise self._refusal(status, answered, text, f"{method} /{path}")
+        raise self._refusal(status, answered, text, f"{method} /{path}", needs)
 
     def _answer(self, request: HttpRequest, deadline: Deadline) -> tuple[int, Mapping[str, str], bytes]:
         try:
@@ -109,60 +115,70 @@ class HostApi:
         except (ValueError, RecursionError):
             raise GitUnavailable.of(self.subject, "its API answers with something else than JSON") from None
 
-    def _refusal(self, status: int, headers: Mapping[str, str], text: bytes, asked: str) -> AnnealError:
+    def _refusal(self, status: int, headers: Mapping[str, str], text: bytes, asked: str, needs: str) -> AnnealError:
         said = printable(self._mask(_said(text)), 300)
         words = f"{asked}: the API answered {status}{f' ({said})' if said else ''}"
         if place := location(status, headers):
-            seen = f"{words}; it redirects to {shown_url(place)}, and redirects are refused"
+            seen = f"{words}; it redirects to {self._mask(shown_url(place))}, and redirects are refused"
             fix = "set repository.url to its real URL, and feedback.apiUrl; Azure DevOps redirects where the token is wrong"
             return AccessDenied.of(self.subject, seen, fix=fix)
         if status == 407:
             return proxy_refused(self.subject)
         if pause := _pause(status, headers, said):
             return HostBusy.until(self.subject, words, pause)
-        if status in (203, 401, 403):  # 203: Azure DevOps' page to sign in
+        if status in (_SIGN_IN, 401, 403):
             named = f"; signed in by {self._sign_in.named}" if self._sign_in.named else ""
-            return AccessDenied.of(self.subject, f"{words}{named}", fix="let the token write commit statuses, or give another one")
-        if status >= 500:
-            return GitUnavailable.of(self.subject, words)
-        return HostRefusal.answered(self.subject, words, status, said)
+            return AccessDenied.of(self.subject, f"{words}{named}", fix=f"let the token {needs or 'do that'}, or give another one")
+        if 400 <= status < 500 and status not in _PASSING:
+            return HostRefusal.answered(self.subject, words, status, said)
+        return GitUnavailable.of(self.subject, words)
 
 
 def _pause(status: int, headers: Mapping[str, str], said: str) -> float:
     """Return for how many seconds the host asks not to be asked again; 0: it doesn't."""
     # 429, and GitHub's 403 with Retry-After or an empty budget (docs.github.com, "Rate limits for the REST API").
-    after, left, reset = (headers.get(name, "") for name in ("Retry-After", "X-RateLimit-Remaining", "X-RateLimit-Reset"))
+    after, left, reset = (headers.get(name, "").strip() for name in ("Retry-After", "X-RateLimit-Remaining", "X-RateLimit-Reset"))
     if status not in (403, 429, 503) or not (status == 429 or after or left == "0" or "rate limit" in said.lower()):
         return 0.0
     now = _date(headers.get("Date", "")) or time.time()
-    seconds = float(after) if after.isascii() and after.isdigit() else _date(after) - now if after else 0.0
-    if not after and left == "0" and reset.isascii() and reset.isdigit():
+    seconds = _after(after, now)
+    if seconds is None and left == "0" and reset.isascii() and reset.isdigit():
         seconds = float(reset) - now
-    return min(max(seconds, 60.0 if not (after or left == "0") else 1.0), _LONGEST)
+    return _UNSAID if seconds is None else min(max(seconds, 1.0), _LONGEST)
+
+
+def _after(text: str, now: float) -> float | None:
+    """Return the seconds of a Retry-After (RFC 9110, 10.2.3); None: it says none."""
+    if text.isascii() and text.isdigit():
+        return float(text)
+    date = _date(text)
+    return date - now if date else None
 
 
 def _date(text: str) -> float:
     try:
         return parsedate_to_datetime(text).timestamp()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, IndexError):
         return 0.0
 
 
 def _said(text: bytes) -> str:
-    """Return what an answer says in words: hosts name it `message`, `error` or `errors`."""
+    """Return what an answer says in words: hosts name it `message`, `error`, `error_description` or `errors`."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
         return ""
     if not isinstance(answer, dict):
         return ""
-    parts = [answer.get(key) for key in ("message", "error", "errors")]
-    return "; ".join(_flat(part) for part in parts if part)
+    parts = [answer.get(key) for key in ("message", "error", "error_description", "errors")]
+    return "; ".join(_flat(part, _DEEPEST) for part in parts if part)
 
 
-def _flat(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(_flat(each) for key, each in value.items() if key in ("message", "detail", "errors", "base") or len(value) == 1)
-    if isinstance(value, list):
-        return ", ".join(_flat(each) for each in value[:5])
-    return str(value)[:300]
+def _flat(value: Any, deepest: int) -> str:
+    """Return the words of a part, whole: a secret that was cut wouldn't be known."""
+    if deepest and isinstance(value, dict):
+        known = [_flat(each, deepest - 1) for key, each in value.items() if key in ("message", "detail", "errors", "base")]
+        return ", ".join(known or [f"{key}: {_flat(each, deepest - 1)}" for key, each in list(value.items())[:5]])
+    if deepest and isinstance(value, list):
+        return ", ".join(_flat(each, deepest - 1) for each in value[:5])
+    return value if isinstance(value, str) else str(value)[:300] if isinstance(value, int | float) else ""

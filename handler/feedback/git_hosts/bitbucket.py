@@ -1,23 +1,38 @@
-"""Bitbucket Cloud: build statuses.
+"""Bitbucket Cloud: build statuses, and comments on pull requests.
 
-https://developer.atlassian.com/cloud/bitbucket/rest/api-group-commit-statuses. A status goes by a key of at most 40 characters, which a
-repetition overwrites, and must lead somewhere.
+https://developer.atlassian.com/cloud/bitbucket/rest (the groups commit-statuses, pullrequests, commits, workspaces). A status goes by a key
+of at most 40 characters, which a repetition overwrites, and must lead somewhere whose host has a domain. Pull requests name their commits
+by the beginnings of ids: the commit is asked for.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar
+from urllib.parse import quote, urlsplit
 
+from handler.feedback.git_hosts.answers import Answered, Asking, is_number
 from handler.feedback.git_hosts.repository_url import RepositoryUrl
 from handler.model.commit_status import CommitStatus, StatusState, hashed
+from handler.model.errors import AccessDenied, GitUnavailable
 from handler.model.host_answer import HostRefusal, JsonApi
+from handler.model.pull_request import HostComment, PullRequest
 
 KEY = 40
+WHOLE = 40
+"""Digits of a commit's whole id."""
+_ID = re.compile(r"[\w:{}-]{1,128}")
+_STATUSES, _PULLS, _COMMENTS = "have the scope `repository`", "have the scope `pullrequest`", "have the scope `pullrequest:write`"
+_RIGHTS = "be an administrator's of the repository: others can't ask who may push"
 
 
 class Bitbucket:
-    """One repository (`GitHostApi`). A token needs `repository`."""
+    """One repository (`GitHostApi`).
+
+    A token needs `repository`, for pull requests `pullrequest:write`. Its account must administrate the repository, or it can't ask who may
+    push.
+    """
 
     pause: ClassVar[float] = 0.0
     headers: ClassVar[Mapping[str, str]] = {}
@@ -30,10 +45,15 @@ class Bitbucket:
         StatusState.UNTOUCHED: "SUCCESSFUL",
     }
     user: ClassVar[str | None] = None
+    longest: ClassVar[int] = 32_768
+    folds: ClassVar[bool] = False
 
     def __init__(self, api: JsonApi, url: str) -> None:
-        self._api = api
-        self._url = RepositoryUrl.of(url)
+        self._ask = Asking(api)
+        found = RepositoryUrl.of(url)
+        self._workspace, self._slug = found.last_two()
+        self._origin = found.origin
+        self._repository = f"repositories/{self._workspace}/{self._slug}"
 
     @staticmethod
     def api_url(url: str) -> str:  # noqa: ARG004 - one API for all
@@ -42,26 +62,107 @@ class Bitbucket:
 
     def post(self, status: CommitStatus) -> None:
         """Set a status."""
-        self._api.send("POST", self._statuses(status), self._body(status))
+        self._ask.send("POST", self._statuses(status), self._body(status), needs=_STATUSES)
 
     def shows(self, status: CommitStatus) -> bool:
         """Compare with the status of the key."""
-        try:
-            found = self._api.get(f"{self._statuses(status)}/{hashed(status.context, KEY).replace('/', '%2F')}")
-        except HostRefusal as refusal:
-            if refusal.status == 404:
-                return False
-            raise
-        return (found["state"], found["description"]) == (self.words[status.state], status.text)
+        found = self._ask.find(f"{self._statuses(status)}/{quote(hashed(status.context, KEY), safe='')}", needs=_STATUSES)
+        return found is not None and (found.text("state"), found.words("description")) == (self.words[status.state], status.text)
 
     def _statuses(self, status: CommitStatus) -> str:
-        return f"repositories/{self._url.name}/commit/{status.commit}/statuses/build"
+        return f"{self._repository}/commit/{status.commit}/statuses/build"
 
     def _body(self, status: CommitStatus) -> dict[str, str]:
-        link = status.link or f"{self._url.origin}/{self._url.name}/commits/{status.commit}"
+        host = urlsplit(status.link).hostname or ""
+        link = status.link if "." in host or ":" in host else f"{self._origin}/{self._workspace}/{self._slug}/commits/{status.commit}"
         return build_status(status, self.words, hashed(status.context, KEY), link)
+
+    def pull_request(self, number: int) -> PullRequest:
+        """Ask for a pull request and its head; a fork that is gone has no repository."""
+        found = self._ask.get(f"{self._repository}/pullrequests/{number}", needs=_PULLS)
+        fork = found.words("source", "repository", "full_name")
+        is_open = found.text("state") == "OPEN"
+        return PullRequest(
+            number=found.number("id"),
+            head=self._head(found) if is_open else self._late_head(found),
+            base=found.text("destination", "branch", "name"),
+            author=_account(found.part("author")),
+            is_open=is_open,
+            is_draft=found.flag("draft"),
+            is_fork=fork.lower() != found.text("destination", "repository", "full_name").lower(),
+        )
+
+    def _head(self, found: Answered) -> str:
+        """Return the whole id of a pull request's head, which a fork has if the repository has it not."""
+        beginning, fork = found.text("source", "commit", "hash"), found.words("source", "repository", "full_name")
+        for place in dict.fromkeys((self._repository, f"repositories/{quote(fork)}" if fork else self._repository)):
+            if commit := self._ask.find(f"{place}/commit/{quote(beginning, safe='')}", needs=_STATUSES):
+                return commit.commit("hash")
+        raise GitUnavailable.of(self._ask.subject, f"it has no commit {beginning[:40]}, which it names as a head")
+
+    def _late_head(self, found: Answered) -> str:
+        """Return the same of one that isn't open any more: its commit may be gone, and is of no use."""
+        beginning = found.words("source", "commit", "hash")
+        return beginning if len(beginning) == WHOLE else ""
+
+    def merge_base(self, base: str, head: str) -> str:
+        """Ask for the common ancestor of two commits; where there is none, look whether both are there."""
+        found = self._ask.find(f"{self._repository}/merge-base/{base}..{head}", needs=_STATUSES)
+        if found is None:
+            for each in (base, head):
+                self._ask.get(f"{self._repository}/commit/{each}", needs=_STATUSES)
+            return ""
+        beginning = found.text("hash")
+        if len(beginning) < WHOLE:
+            found = self._ask.get(f"{self._repository}/commit/{quote(beginning, safe='')}", needs=_STATUSES)
+        return found.commit("hash")
+
+    def comment(self, number: int, comment: str) -> HostComment | None:
+        """Ask for a comment; one that was deleted is still there, marked."""
+        found = self._ask.find(self._comment(number, comment), needs=_COMMENTS) if is_number(comment) else None
+        return None if found is None or found.flag("deleted") else _comment(found)
+
+    def add_comment(self, number: int, text: str) -> HostComment:
+        """Create a comment."""
+        return _comment(self._ask.send("POST", f"{self._repository}/pullrequests/{number}/comments", _raw(text), needs=_COMMENTS))
+
+    def edit_comment(self, number: int, comment: str, text: str) -> HostComment | None:
+        """Change a comment's text; what says that a comment isn't ours may say so of a deleted one."""
+        if not is_number(comment):
+            return None
+        try:
+            return _comment(self._ask.send("PUT", self._comment(number, comment), _raw(text), needs=_COMMENTS))
+        except (AccessDenied, HostRefusal):
+            if self.comment(number, comment) is None:
+                return None
+            raise
+
+    def may_write(self, author: str) -> bool:
+        """Ask for the permission of an account, which groups give, too."""
+        if not _ID.fullmatch(author):
+            return False
+        query = {"q": f'user.{"uuid" if author.startswith("{") else "account_id"}="{author}"'}
+        rows = self._ask.get(f"workspaces/{self._workspace}/permissions/repositories/{self._slug}", query, _RIGHTS).rows("values")
+        mine = [each for each in rows if author in (each.words("user", "account_id"), each.words("user", "uuid"))]
+        return any(each.text("permission") in ("admin", "write") for each in mine)
+
+    def _comment(self, number: int, comment: str) -> str:
+        return f"{self._repository}/pullrequests/{number}/comments/{comment}"
 
 
 def build_status(status: CommitStatus, words: Mapping[StatusState, str], key: str, link: str) -> dict[str, str]:
     """Return what sets a build status, in Bitbucket's cloud and data centers."""
     return {"key": key, "name": status.context, "state": words[status.state], "description": status.text, "url": link}
+
+
+def _raw(text: str) -> dict[str, dict[str, str]]:
+    return {"content": {"raw": text}}
+
+
+def _account(found: Answered) -> str:
+    """Return the id of an account; those of teams and apps have none but the other."""
+    return found.words("account_id") or found.words("uuid")
+
+
+def _comment(found: Answered) -> HostComment:
+    return HostComment(found.key("id"), _account(found.part("user")), found.words("content", "raw"))

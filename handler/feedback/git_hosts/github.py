@@ -1,7 +1,8 @@
-"""GitHub and GitHub Enterprise Server: commit statuses.
+"""GitHub and GitHub Enterprise Server: commit statuses, and comments on pull requests.
 
-https://docs.github.com/rest/commits/statuses. A SHA has at most 1,000 statuses of one context; contexts differ without regard to case;
-what creates content is to be asked for once a second (docs.github.com, "Best practices for using the REST API").
+https://docs.github.com/rest/commits/statuses, …/pulls, …/issues/comments, …/collaborators. A SHA has at most 1,000 statuses of one context;
+contexts differ without regard to case; what creates content is to be asked for once a second (docs.github.com, "Best practices for using
+the REST API").
 """
 
 from __future__ import annotations
@@ -9,48 +10,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from handler.feedback.git_hosts.githublike import GitHubLike
 from handler.feedback.git_hosts.repository_url import RepositoryUrl
-from handler.model.commit_status import CommitStatus, StatusState
-from handler.model.host_answer import JsonApi
+from handler.model.host_answer import HostRefusal
+
+_DOTCOM = frozenset({"https://github.com", "https://www.github.com", "http://github.com", "http://www.github.com"})
+_RESIDENT = ".ghe.com"  # GitHub Enterprise Cloud with data residency (docs.github.com, "Getting started with data residency")
 
 
-class GitHub:
-    """One repository (`GitHostApi`). A classic token needs `repo:status`, a fine-grained one and an App `Commit statuses: write`."""
+class GitHub(GitHubLike):
+    """One repository (`GitHostApi`).
+
+    A fine-grained token and an App need `Commit statuses: write`, for pull requests also `Pull requests: write`, `Contents: read` and
+    `Metadata: read`; a classic token `repo:status`, for pull requests `repo`. Its account must be able to push, or it can't ask who may.
+    """
 
     pause: ClassVar[float] = 1.0
     headers: ClassVar[Mapping[str, str]] = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-    words: ClassVar[Mapping[StatusState, str]] = {
-        StatusState.PENDING: "pending",
-        StatusState.SUCCESS: "success",
-        StatusState.FAILURE: "failure",
-        StatusState.HELD: "failure",
-        StatusState.SUPERSEDED: "error",
-        StatusState.UNTOUCHED: "success",
-    }
-    user: ClassVar[str | None] = None
-
-    def __init__(self, api: JsonApi, url: str) -> None:
-        self._api = api
-        self._repository = f"repos/{RepositoryUrl.of(url).name}"
+    state: ClassVar[str] = "state"
+    newest_first: ClassVar[Mapping[str, str]] = {"per_page": "100"}
+    place: ClassVar[str] = "issue_url"
+    writing: ClassVar[frozenset[str]] = frozenset({"admin", "write"})  # `maintain` is named `write` there
+    asks_rights: ClassVar[str] = "push to the repository, or an App have `Metadata: read`: others can't ask who may"
 
     @staticmethod
     def api_url(url: str) -> str:
-        """Return api.github.com, or `/api/v3` of an Enterprise Server."""
+        """Return api.github.com, `api.` before a host with data residency, or `/api/v3` of an Enterprise Server."""
         origin = RepositoryUrl.of(url).origin
-        return "https://api.github.com" if origin.endswith("://github.com") else f"{origin}/api/v3"
+        if origin in _DOTCOM:
+            return "https://api.github.com"
+        return origin.replace("://", "://api.") if origin.endswith(_RESIDENT) else f"{origin}/api/v3"
 
-    def post(self, status: CommitStatus) -> None:
-        """Create a status."""
-        self._api.send("POST", f"{self._repository}/statuses/{status.commit}", body_of(status, self.words))
-
-    def shows(self, status: CommitStatus) -> bool:
-        """Compare with the newest status of the context; they are listed newest first."""
-        listed = self._api.get(f"{self._repository}/commits/{status.commit}/statuses", {"per_page": "100"}) or []
-        newest = next((each for each in listed if each["context"].lower() == status.context.lower()), None)
-        return newest is not None and (newest["state"], newest["description"]) == (self.words[status.state], status.text)
-
-
-def body_of(status: CommitStatus, words: Mapping[StatusState, str]) -> dict[str, str]:
-    """Return what creates a status, on GitHub and on what speaks its API."""
-    body = {"state": words[status.state], "context": status.context, "description": status.text}
-    return {**body, "target_url": status.link} if status.link else body
+    def merge_base(self, base: str, head: str) -> str:
+        """Compare two commits; the changed files, which are not asked for, are on the first page."""
+        try:
+            path = f"{self._repository}/compare/{base}...{head}"
+            found = self._ask.get(path, {"per_page": "1", "page": "2"}, "read the contents of the repository")
+        except HostRefusal as refusal:
+            if refusal.status == 404 and "no common ancestor" in refusal.said.lower():
+                return ""
+            raise
+        return found.commit("merge_base_commit", "sha")

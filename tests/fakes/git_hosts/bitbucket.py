@@ -8,7 +8,7 @@ OpenAPI description.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 from jsonschema.exceptions import ValidationError
@@ -41,7 +41,7 @@ COMMENT = {"type": "object", "required": ["content"], "properties": {"content": 
 class Bitbucket(ServedHost):
     """Bitbucket Cloud. `users`: a person's permission of read, write, admin, none by account id; `by_group`: who has it by a group.
 
-    `administrators`: users whose tokens may ask for permissions.
+    `administrators`: users whose tokens may ask for permissions; `forks`: commits of other repositories, by their names.
     """
 
     root: ClassVar[str] = "/2.0"
@@ -50,6 +50,7 @@ class Bitbucket(ServedHost):
     def __init__(self, repository: str = "acme/shop") -> None:
         super().__init__(repository)
         self.by_group: set[str] = set()
+        self.forks: dict[str, set[str]] = {}
         self.administrators = {USER}
 
     def routes(self) -> Sequence[Route]:
@@ -60,6 +61,7 @@ class Bitbucket(ServedHost):
             Route("GET", f"{BUILD}/{{key}}", self._here(self._status), reading),
             Route("PUT", f"{BUILD}/{{key}}", self._here(self._change_status), reading, CHANGED_STATUS),
             Route("GET", f"{REPOSITORY}/commit/{{sha}}/statuses", self._here(self._list_statuses), reading, query=listed),
+            Route("GET", f"{REPOSITORY}/commit/{{sha}}", self._commit, reading),
             Route("GET", f"{REPOSITORY}/pullrequests/{{id}}", self._here(self._pull_request), pulls),
             Route("POST", COMMENTS, self._here(self._create_comment), pulls, COMMENT),
             Route("GET", COMMENTS, self._here(self._list_comments), pulls, query=listed),
@@ -80,9 +82,16 @@ class Bitbucket(ServedHost):
 
         return answered
 
-    def _sha(self, text: str) -> str:
+    def _commit(self, asked: Asked) -> Answer:
+        place = f"{asked.at['workspace']}/{asked.at['slug']}"
+        if place not in (self.repository, *self.forks):
+            return self.missing(f"Repository {place}")
+        found = self._sha(asked.at["sha"], self.forks.get(place, self.commits))
+        return Answer(200, {"type": "commit", "hash": found, "repository": {"type": "repository", "full_name": place}})
+
+    def _sha(self, text: str, commits: Collection[str] | None = None) -> str:
         """Return a commit by its name, or by the beginning of it."""
-        found = [each for each in self.commits if len(text) >= 7 and each.startswith(text)]
+        found = [each for each in (self.commits if commits is None else commits) if len(text) >= 7 and each.startswith(text)]
         if len(found) != 1:
             raise Refused(self.missing(f"Commit {text}"))
         return found[0]
@@ -130,7 +139,7 @@ class Bitbucket(ServedHost):
         sides = {}
         for side, sha, branch in (("source", found.head, found.source), ("destination", found.base, found.target)):
             full_name = f"{found.author}/shop" if side == "source" and found.fork else self.repository
-            repository = {"type": "repository", "full_name": full_name}
+            repository = None if side == "source" and found.orphan else {"type": "repository", "full_name": full_name}
             sides[side] = {"commit": {"type": "commit", "hash": sha[:12]}, "branch": {"name": branch}, "repository": repository}
         state = {"open": "OPEN", "merged": "MERGED", "closed": "DECLINED"}[found.state]
         about = {"type": "pullrequest", "id": found.number, "title": found.title, "state": state, "draft": found.draft}
@@ -179,11 +188,11 @@ class Bitbucket(ServedHost):
     def _permissions(self, asked: Asked) -> Answer:
         self._administered(asked)
         wanted = asked.one("q")
-        one, more = re.fullmatch(r'user\.account_id="(.*)"', wanted), re.fullmatch(r'permission>"read"', wanted)
+        one, more = re.fullmatch(r'user\.(?:account_id|uuid)="(.*)"', wanted), re.fullmatch(r'permission>"read"', wanted)
         if wanted and not one and not more:
             self.violation(asked.request, f"a filter that isn't known here: {wanted}")
         found = {name: each for name, each in self.users.items() if each != "none"}
-        found = {name: each for name, each in found.items() if not one or name == one[1]}
+        found = {name: each for name, each in found.items() if not one or one[1] in (name, f"{{{name}}}")}
         return self._page(asked, [self._granted(name, each) for name, each in found.items() if not more or each != "read"])
 
     def _granted(self, name: str, permission: str) -> dict[str, Any]:

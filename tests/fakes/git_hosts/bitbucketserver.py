@@ -128,6 +128,8 @@ class BitbucketServer(ServedHost):
             project = f"~{found.author}" if side == "fromRef" and found.fork else self.repository.partition("/")[0]
             place = {"slug": self.repository.partition("/")[2], "id": 2 if project.startswith("~") else 1, "project": {"key": project}}
             sides[side] = {"id": f"refs/heads/{branch}", "displayId": branch, "latestCommit": sha, "repository": place}
+        if found.orphan:
+            del sides["fromRef"]["repository"]
         state = {"open": "OPEN", "merged": "MERGED", "closed": "DECLINED"}[found.state]
         about = {"id": found.number, "version": 0, "title": found.title, "state": state, "draft": found.draft}
         about |= {"open": found.state == "open", "closed": found.state != "open", "locked": found.locked}

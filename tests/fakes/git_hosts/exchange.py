@@ -113,7 +113,10 @@ class Grant:
 
 @dataclass
 class PullRequest:
-    """A pull request. `head`, `base`: commits; `fork`: its branch is another repository's; `state`: open, closed or merged."""
+    """A pull request. `head`, `base`: commits; `fork`: its branch is another repository's; `state`: open, closed or merged.
+
+    `orphan`: the repository of the fork is gone.
+    """
 
     number: int
     head: str
@@ -125,6 +128,7 @@ class PullRequest:
     state: str = "open"
     draft: bool = False
     fork: bool = False
+    orphan: bool = False
     locked: bool = False
 
 

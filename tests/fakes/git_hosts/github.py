@@ -125,6 +125,8 @@ class GitHub(ServedHost):
         for side, sha, branch in (("head", found.head, found.source), ("base", found.base, found.target)):
             made[side] |= {"sha": sha, "ref": branch}
             made[side]["repo"]["full_name"] = f"{found.author}/shop" if side == "head" and found.fork else self.repository
+        if found.orphan:
+            made["head"]["repo"] = None
         return Answer(200, made)
 
     def _create_comment(self, asked: Asked) -> Answer:
@@ -150,8 +152,10 @@ class GitHub(ServedHost):
     def _compare(self, asked: Asked) -> Answer:
         base, _, head = asked.at["basehead"].partition("...")
         found = self.merge_base(base, head)
-        if not found or not {base, head} <= self.commits:
+        if not {base, head} <= self.commits:
             return self.missing("")
+        if not found:
+            return Answer(404, _error(f"No common ancestor between {base} and {head}."))
         made = _example("GET", f"{REPOSITORY}/compare/{{basehead}}", 200)
         made["merge_base_commit"]["sha"] = found
         made["base_commit"]["sha"] = base

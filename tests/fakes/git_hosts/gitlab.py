@@ -214,7 +214,7 @@ class GitLab(ServedHost):
                 "source_branch": found.source,
                 "target_branch": found.target,
                 "target_project_id": self.number,
-                "source_project_id": self.number + 1 if found.fork else self.number,
+                "source_project_id": None if found.orphan else self.number + 1 if found.fork else self.number,
                 "author": _person(found.author),
                 "diff_refs": {"base_sha": found.base, "head_sha": found.head, "start_sha": found.base},
                 "web_url": f"{self.origin}/{self.repository}/-/merge_requests/{found.number}",
