@@ -14,11 +14,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from handler.app.status_lane import DueLook
 from handler.config.settings import Settings, Target
-from handler.feedback.git_hosts import GitHostApi
 from handler.model.commit_status import CommitStatus, StatusState, fitting, status_context
 from handler.model.errors import AccessDenied, GitUnavailable
 from handler.model.host_answer import HostRefusal
@@ -34,6 +33,18 @@ GATHERED = 2.0
 _KEPT = 200  # commits of which it is known for how many targets they change nothing
 
 
+class StatusHost(Protocol):
+    """What shows the statuses of one repository's commits: a part of `GitHostApi`."""
+
+    pause: ClassVar[float]
+
+    def post(self, status: CommitStatus) -> None:
+        """Let the host show a status. Raises HostRefusal: it never will; HostBusy, AccessDenied, GitUnavailable, ConfigInvalid."""
+
+    def shows(self, status: CommitStatus) -> bool:
+        """Whether that is what the host shows of the commit under the context now. Raises as `post`."""
+
+
 class RecordsAndHosts(Protocol):
     """What leads to records and git hosts; `Handler` is it."""
 
@@ -43,7 +54,7 @@ class RecordsAndHosts(Protocol):
     def brief_store(self, target: Target) -> StateStore:
         """Return the same with short time-outs."""
 
-    def git_api(self, target: Target) -> GitHostApi:
+    def git_api(self, target: Target) -> StatusHost:
         """Return the API of the git host of a target's repository. Raises ConfigInvalid."""
 
     def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:
@@ -68,7 +79,7 @@ class _Look:
 
     target: Target
     state: State
-    api: GitHostApi
+    api: StatusHost
     news: frozenset[str]
     done: list[RecordedCommitStatus] = field(default_factory=list)
     dropped: list[RecordedCommitStatus] = field(default_factory=list)

@@ -77,8 +77,9 @@ def own_grants(settings: Settings, target: Target) -> tuple[Grant, ...]:
     for place in former_places(settings, target):  # a takeover ends with the deletion of the record before
         grants.append(Grant(place.namespace, "coordination.k8s.io", "leases", ("create",)))
         grants += [Grant(place.namespace, *kind, ("get", "update", "delete"), (state_name(place.name),)) for kind in _RECORD]
-    if target.impersonate:
-        namespace, _, account = target.impersonate.service_account.partition("/")
+    accounts = [target.impersonate.service_account] if target.impersonate else []
+    accounts += [target.pull_requests.identity] if target.pull_requests else []
+    for namespace, _, account in (each.partition("/") for each in accounts):
         grants.append(Grant(namespace, "", "serviceaccounts", ("impersonate",), (account,)))
     return (*grants, *(() if is_elsewhere(target) else secret_reads(settings, target)))
 

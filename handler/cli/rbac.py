@@ -10,9 +10,10 @@ from typing import Any, Self
 import click
 
 from handler.app.instances.registry import trigger_of
-from handler.cli import instance_rights, needed_rights, reports
+from handler.cli import instance_rights, needed_rights, planner_rights, reports
 from handler.cli.local_source import Directory
 from handler.cli.needed_rights import NeededKinds
+from handler.cli.planner_rights import planner_documents
 from handler.cli.render import as_yaml, rendered_at
 from handler.cli.session import Session
 from handler.cluster.discovery import Discovery
@@ -75,7 +76,8 @@ def rbac(
     wanted = [grant for part in parts for grant in part.wanted]
     granted = [grant for part in parts for grant in part.grants]
     at_home = _at_home(settings, asked, _subject(account))
-    documents = [*_documents(chosen, handler, own, parts), *at_home]
+    planning = planner_documents(chosen, granted)
+    documents = [*_documents(chosen, handler, own, parts), *planning, *at_home]
     if session.output.as_json:
         session.output.document({"apiVersion": "v1", "kind": "List", "items": documents})
         return reports.DONE_CODE
@@ -86,6 +88,7 @@ def rbac(
     session.output.text(_PAGE if page else "")
     if any({"escalate", "bind"} & set(grant.verbs) for grant in granted):
         session.output.text(_ESCALATION)
+    session.output.text(planner_rights.WHY if planning else "")
     if at_home:
         session.output.text(_AT_HOME)
     for document in documents:

@@ -33,6 +33,7 @@ class GiteaShop:
     settings: dict[str, Any] = field(default_factory=dict)
     feedback: dict[str, Any] = field(default_factory=dict)
     ada: Account = field(init=False)
+    robot: Account = field(init=False)
     repository: str = field(init=False)
     work: Work = field(init=False)
     serving: Serving = field(init=False)
@@ -42,9 +43,9 @@ class GiteaShop:
         self.ada = self.gitea.user(f"{self.name}-ada")
         self.repository = self.gitea.repository(self.ada.name, self.name)
         self.work = self.gitea.work(self.repository, self.ada, self.place / "work")
-        robot = self.gitea.user(f"{self.name}-robot", "write:repository", "read:user")
-        self.gitea.collaborator(self.repository, robot, "write")
-        (self.place / "token").write_text(robot.token)
+        self.robot = self.gitea.user(f"{self.name}-robot", "write:repository", "write:issue", "read:user")
+        self.gitea.collaborator(self.repository, self.robot, "admin")  # else it may not ask for the rights of others
+        (self.place / "token").write_text(self.robot.token)
         self.serving = Serving(self.place / "anneal.json", self.place / "log")
 
     def target(self, name: str = "", **settings: Any) -> str:
@@ -58,7 +59,7 @@ class GiteaShop:
         """Serve these targets, and let Gitea send its webhooks there."""
         self.configure()
         self.serving.start().ready()
-        self.gitea.webhook(self.repository, f"{self.serving.url}/webhooks/gitea", SECRET, ("push",))
+        self.gitea.webhook(self.repository, f"{self.serving.url}/webhooks/gitea", SECRET, ("push", "pull_request", "issue_comment"))
         return self
 
     def configure(self) -> None:
@@ -111,6 +112,32 @@ class GiteaShop:
         """Wait until the newest status of a commit is in a state; return its text."""
         until(lambda: [each[0] for each in self.shown(commit, context)][-1:] == [state], told=lambda: f"{self.shown(commit, context)}")
         return self.shown(commit, context)[-1][1]
+
+    def branch(self, name: str, *documents: Document, target: str = "") -> str:
+        """Make these documents the whole of a target's path on a branch of what main was last, and push it; return the commit."""
+        self.work.git("checkout", "-q", "-B", name, "main")
+        self.declare(*documents, target=target)
+        return self.pushed(name)
+
+    def pushed(self, branch: str) -> str:
+        """Commit and push the work tree as a branch, go back to main, and return the commit."""
+        sha = self.work.commit(f"On {branch}")
+        self.work.git("push", "-q", "-f", "origin", branch)
+        self.work.git("checkout", "-q", "main")
+        return sha
+
+    def comments(self, number: int) -> list[str]:
+        """Return the robot's comments on a pull request, the oldest first."""
+        return [each["body"] for each in self.gitea.comments(self.repository, number) if each["user"]["login"] == self.robot.name]
+
+    def planned(self, number: int, *words: str) -> str:
+        """Wait until the newest plan on a pull request holds all these words; return it."""
+        until(lambda: self.comments(number) and all(word in self.comments(number)[-1] for word in words), told=lambda: self.told(number))
+        return self.comments(number)[-1]
+
+    def told(self, number: int) -> str:
+        """Return what a failed wait shows."""
+        return f"{self.comments(number)}\n{self.serving.log.read_text()[-3000:]}"
 
     def replay(self, **body: Any) -> str:
         """Ask the server to run the main target; return the id of the run."""

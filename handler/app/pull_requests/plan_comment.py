@@ -127,7 +127,7 @@ def _remarks(each: TargetPreview) -> Iterator[str]:
     if not each.preview.judged:
         yield "not judged by the server"
     elif each.preview.apart:
-        yield f"judged by the server, but for {many(each.preview.apart, 'object')} that may hold secrets"
+        yield f"judged by the server, but for {many(each.preview.apart, 'object')} that it wasn't asked about"
     else:
         yield "judged by the server"
     yield from each.notes

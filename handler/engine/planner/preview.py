@@ -20,6 +20,7 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.planner import Planner, PlanRequest
+from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
 from handler.model.field_masking import MASKED
 from handler.model.hidden_fields import HiddenFields
@@ -59,6 +60,7 @@ class Previewer:
     server: Api | None = None
     hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
     left_out: Callable[[Identity], bool] = lambda _: False
+    _unjudged: list[Identity] = field(default_factory=list, init=False)
 
     def preview(self, ask: PlanRequest) -> Preview:
         """Make the plan. Raises PlanRefused: the render declares nothing; ClusterUnavailable, AccessDenied: members can't be listed."""
@@ -72,7 +74,7 @@ class Previewer:
         plan = replace(plan, notes=ask.notes, live_members=comparison.members)
         hold = guards.hold_for(plan.changes, comparison.members, target.prune, ask.reads, ask.settings, {})
         problems = tuple(item for item in found if isinstance(item, Problem))
-        apart = sum(self._is_apart(identity) for identity in comparison.desired) if self.server else 0
+        apart = sum(self._is_apart(identity) for identity in comparison.desired) + len(self._unjudged) if self.server else 0
         return Preview(replace(plan, hold=hold), problems, self.server is not None, apart)
 
     def _decided(self, comparison: Comparison) -> list[Finding]:
@@ -107,7 +109,8 @@ class Previewer:
             try:
                 wanted = DryRunner(self.server).apply(item.resource, body)
             except (ApiRefused, AccessDenied) as error:
-                return _refused(error, declared)
+                if not self._is_unjudged(error, identity):
+                    return _refused(error, declared)
         return _visible(judge_one.present(item, live, wanted, taken))
 
     def _created(self, judge_one: Judge, item: Desired) -> Finding:
@@ -117,13 +120,21 @@ class Previewer:
             try:
                 DryRunner(self.server).create(item.resource, item.manifest.body())
             except (ApiRefused, AccessDenied) as error:
-                if not (isinstance(error, ApiRefused) and error.status in _NOT_YET):
+                is_new = isinstance(error, ApiRefused) and error.status in _NOT_YET
+                if not (is_new or self._is_unjudged(error, item.identity)):
                     return _refused(error, item)
         return judge_one.absent(item)
 
     def _is_apart(self, identity: Identity) -> bool:
         """Whether the server isn't asked about an object: it holds placeholders, or may."""
         return identity in self.hidden or identity.group_kind == SECRET
+
+    def _is_unjudged(self, error: ApiRefused | AccessDenied, identity: Identity) -> bool:
+        """Whether the server didn't judge an object, for the identity lacks a right, or a webhook doesn't support dry run."""
+        if not (is_unasked(error) or NO_DRY_RUN in str(error)):
+            return False
+        self._unjudged.append(identity)
+        return True
 
     def _prunes(self, ask: PlanRequest, comparison: Comparison) -> tuple[Change, ...]:
         """Judge members that aren't declared by what they and the settings say; what they hold isn't asked."""
@@ -146,8 +157,7 @@ def _visible(change: Change) -> Change:
 
 def _refused(error: ApiRefused | AccessDenied, item: Desired) -> Problem:
     text = "; ".join(problem.message for problem in error.problems)
-    fix = "" if isinstance(error, ApiRefused) else "let the target's pullRequests.identity create and patch such objects"
-    return Problem(str(item.identity), text, item.manifest.place, fix)
+    return Problem(str(item.identity), text, item.manifest.place)
 
 
 def without_handed_over(preview: Preview, declared: Mapping[Identity, str]) -> Preview:

@@ -33,6 +33,11 @@ def placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Finding]:
     return [type(error)(*problems)] if isinstance(error, AccessDenied) else [*problems]
 
 
+def is_unasked(error: ApiRefused | AccessDenied) -> bool:
+    """Whether a refusal is that of a right, so that it says nothing of the object; a webhook's or policy's says something."""
+    return isinstance(error, AccessDenied) and not _DENIED.search(str(error))
+
+
 def is_by_schema(error: ApiRefused | AccessDenied, *statuses: int) -> bool:
     """Whether a refusal may be a schema's or a validation's, with one of these statuses (none: any of theirs); admission's isn't."""
     return isinstance(error, ApiRefused) and error.status in (statuses or _BY_SCHEMA) and not _DENIED.search(str(error))

@@ -68,10 +68,10 @@ class Records:
         self.objects, self.host, self.overtaken = FakeObjects(), HostInMemory(), True
         self.settings = Settings(targets, installation="blue")
 
-    def git_api(self, _target: Target) -> HostInMemory:
+    def git_api(self, target: Target) -> HostInMemory:
         return self.host
 
-    def is_overtaken(self, _target: Target, _state: State, _status: RecordedCommitStatus) -> bool:
+    def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:
         return self.overtaken
 
     def store(self, target: Target) -> StateStore:
