@@ -140,7 +140,10 @@ def _comment(found: Answered) -> HostComment:
 
 
 def _path(api_url: str, url: RepositoryUrl) -> str:
-    """Return a project's path; below a path of GitLab's own it begins after that."""
+    """Return a project's path; below a path of GitLab's own it begins after that. Raises ConfigInvalid: it has no group."""
     root = urlsplit(api_url).path.strip("/").removesuffix("api/v4").strip("/")
     name = "/".join(url.parts)
-    return name if url.is_ssh or not root else name.removeprefix(f"{root}/")
+    path = name if url.is_ssh or not root else name.removeprefix(f"{root}/")
+    if "/" not in path:
+        raise url.unlike("<group>/<project>")
+    return path
