@@ -104,13 +104,8 @@ def _previewed(handler: Handler, target: Target, merge: MergeResult, state: Stat
     known = handler.dependencies(target.name).planner
     planner = Planner(target, known.applyset, handler.api(target), known.discovery, verdicts=dict(known.verdicts), custom=known.custom)
     judged_by = target.pull_requests.identity if target.pull_requests else ""
-    kinds = {(each.group_kind, each.namespace) for each in unnamed}
-    previewer = Previewer(
-        planner,
-        handler.api_as(target, judged_by) if judged_by else None,
-        hidden,
-        lambda each: each in unnamed or ((each.group_kind, each.namespace) in kinds and each not in renders.now),
-    )
+    server = handler.api_as(target, judged_by) if judged_by else None
+    previewer = Previewer(planner, server, hidden, unnamed, renders.now.keys())
     preview = previewer.preview(_ask(target, then, state))
     plan = preview.plan
     shown = partial(_shown, renders.now, renders.declared, mask)

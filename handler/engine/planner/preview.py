@@ -10,7 +10,7 @@ holds, or depends on values that aren't in git, is neither compared nor judged, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -52,14 +52,15 @@ class Preview:
 class Previewer:
     """Previews one target. `server`: dry-runs by an identity that may; None: no server judges.
 
-    `hidden`: the fields of objects that depend on values which aren't in git, in what is declared now or would be; `left_out`: whether
-    an object's very name does, or may.
+    `hidden`: the fields of objects that depend on values which aren't in git, in what is declared now or would be; `unnamed`: objects
+    whose very names do; `declared`: what git declares now.
     """
 
     planner: Planner
     server: Api | None = None
     hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
-    left_out: Callable[[Identity], bool] = lambda _: False
+    unnamed: frozenset[Identity] = frozenset()
+    declared: Collection[Identity] = ()
     _unjudged: list[Identity] = field(default_factory=list, init=False)
 
     def preview(self, ask: PlanRequest) -> Preview:
@@ -68,7 +69,7 @@ class Previewer:
         comparison = self.planner.compare(ask, HealthOfPlan(ask.desired, 0.0, self.planner.custom))
         guards.refuse_empty(target.name, len(comparison.desired), comparison.members, target.prune, instance=False)
         found = self._decided(comparison)
-        changes = {item.identity: item for item in found if isinstance(item, Change) and not self.left_out(item.identity)}
+        changes = {item.identity: item for item in found if isinstance(item, Change) and item.identity not in self.unnamed}
         stages = [tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages]
         plan = Plan(target.name, ask.commit, tuple(stages), self._prunes(ask, comparison), due=ask.due, renderer=ask.renderer)
         plan = replace(plan, notes=ask.notes, live_members=comparison.members)
@@ -115,7 +116,7 @@ class Previewer:
 
     def _created(self, judge_one: Judge, item: Desired) -> Finding:
         """Return the change of what no member is."""
-        apart = self._is_apart(item.identity) or self.left_out(item.identity)
+        apart = self._is_apart(item.identity) or item.identity in self.unnamed
         if self.server is not None and not apart and self.planner.is_served(item.resource):
             try:
                 DryRunner(self.server).create(item.resource, item.manifest.body())
@@ -139,8 +140,12 @@ class Previewer:
     def _prunes(self, ask: PlanRequest, comparison: Comparison) -> tuple[Change, ...]:
         """Judge members that aren't declared by what they and the settings say; what they hold isn't asked."""
         target, facts = self.planner.target, PruneFacts()
-        candidates = (live for identity, live in comparison.candidates.items() if not self.left_out(identity))
-        found = [judge(live, target, comparison.desired, facts) for live in candidates]
+        kinds = {(each.group_kind, each.namespace) for each in self.unnamed}
+        found = [
+            judge(live, target, comparison.desired, facts)
+            for identity, live in comparison.candidates.items()
+            if identity in self.declared or (identity.group_kind, identity.namespace) not in kinds
+        ]
         if not ask.prune:
             found = [replace(change, action=Action.SKIP, reason="prune is off") for change in found]
         return tuple(sorted(found, key=lambda change: (change.action is not Action.PRUNE, change.identity)))

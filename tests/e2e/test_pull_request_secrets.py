@@ -1,0 +1,214 @@
+"""No pull request shows a value that isn't in git, nor an object that isn't the target's, however its templates try."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from handler.config.decryption import Decryption
+from handler.config.git_settings import SecretRef
+from handler.config.post_build import PostBuild, SubstituteFrom
+from handler.config.renderer_settings import RendererSettings, ValuesFrom
+from handler.model.result import Outcome
+from tests.e2e.conftest import Open
+from tests.e2e.documents import config_map
+from tests.e2e.one_target import PATH, Shop, told
+from tests.e2e.planted_secrets import spellings
+from tests.e2e.pull_request_host import PullRequests
+from tests.e2e.rendered_trees import chart, push_files
+from tests.rooms.render.sops_files import ALICE, VALUES, encrypted
+
+CANARY = "canary7f3a9ce1d255b0"
+DRIFT = "canary0b552d1ec9a3f7"
+
+
+def forms(value: str) -> set[str]:
+    """How a template may write a value: reversed, in halves, letter by letter, as a digest, its length beside it."""
+    halves = {value[: len(value) // 2], value[len(value) // 2 :]}
+    digests = {hashlib.sha256(value.encode()).hexdigest(), hashlib.sha1(value.encode()).hexdigest(), value.upper()}
+    return {
+        *spellings(value),
+        *spellings(value[::-1]),
+        *halves,
+        *digests,
+        "-".join(value),
+        " ".join(value),
+        base64.b32encode(value.encode()).decode(),
+    }
+
+
+def assert_nothing_shown(pulls: PullRequests, logged: io.StringIO, *values: str) -> None:
+    said = [each.text for each in pulls.host.comments.values()] + [each.text for each in pulls.host.statuses] + [logged.getvalue()]
+    found = {(form, text[:200]) for value in values for form in forms(value) for text in said if form in text}
+    assert not found, found
+
+
+def secret(shop: Shop, name: str, **values: str) -> None:
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": shop.name}, "data": data}
+    shop.kubectl.run("apply", "--server-side", "--force-conflicts", "-f", "-", given=json.dumps(body))
+
+
+def configured(name: str, **data: str) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
+
+
+@pytest.fixture
+def substituted(open_shop: Open) -> PullRequests:
+    """A shop whose ConfigMap holds a password of the cluster."""
+    shop = open_shop()
+    shop.create_namespace()
+    secret(shop, "login", PASSWORD=CANARY)
+    post_build = PostBuild(substitute_from=(SubstituteFrom("Secret", "login"),))
+    pulls = PullRequests.of(shop, namespace=shop.name, namespaces=(shop.name,), post_build=post_build)
+    push_files(shop, {f"{PATH}/a.yaml": configured("a", url="db=${PASSWORD};", plain="1", half="${PASSWORD:0:10}")})
+    shop.applied()
+    pulls.reconnect()
+    return pulls
+
+
+def test_a_substituted_value_is_a_placeholder_whatever_a_pull_request_makes_of_it(substituted: PullRequests, logged: io.StringIO) -> None:
+    head = substituted.branch(
+        {
+            "a.yaml": configured("a", url="now plain", plain="2", half="guess"),
+            "b.yaml": configured(
+                "b", whole="${PASSWORD}", half="${PASSWORD:0:10}", rest="${PASSWORD:10}", loud="${PASSWORD^^}", long="n=${#PASSWORD}"
+            ),
+        }
+    )
+    result = substituted.plan(head)
+    assert result.outcome is Outcome.PLANNED, told(result)
+    said = substituted.host.text
+    assert "data.plain: 1 → 2" in said
+    assert "now plain" not in said
+    assert "+ create ConfigMap" in said
+    assert_nothing_shown(substituted, logged, CANARY)
+
+
+@pytest.mark.parametrize("guess", [f"db={CANARY};", "db=wrong;"])
+def test_a_guess_is_not_told_from_the_value(substituted: PullRequests, guess: str, logged: io.StringIO) -> None:
+    head = substituted.branch({"a.yaml": configured("a", url=guess, plain="1", half="x"), "c.yaml": configured("c", key="1")})
+    substituted.plan(head)
+    lines = [line for line in substituted.host.text.splitlines() if line.startswith(("~", "+", "-", "    "))]
+    assert lines == [f"+ create ConfigMap/{substituted.shop.name}/c  deploy/c.yaml:1"]
+    assert [each.text for each in substituted.host.statuses] == ["1 to create"]
+    assert "guess" not in logged.getvalue()
+
+
+def test_what_lives_by_hand_in_a_member_shows_only_where_git_declares_the_field(substituted: PullRequests, logged: io.StringIO) -> None:
+    shop = substituted.shop
+    shop.kubectl.run(
+        "patch", "configmap", "a", "-n", shop.name, "--type=merge", "-p", json.dumps({"data": {"extra": DRIFT, "plain": "by hand"}})
+    )
+    head = substituted.branch({"a.yaml": configured("a", url="db=${PASSWORD};", plain="1", half="${PASSWORD:0:10}", extra="mine")})
+    substituted.plan(head)
+    assert "data.plain: by hand → 1" in substituted.host.text
+    assert "data.extra: (not shown) → mine" in substituted.host.text
+    assert_nothing_shown(substituted, logged, CANARY, DRIFT)
+
+
+def test_a_strangers_object_is_not_looked_at_and_its_values_show_nowhere(substituted: PullRequests, logged: io.StringIO) -> None:
+    shop = substituted.shop
+    shop.kubectl.apply(config_map(shop.name, "theirs", {"key": DRIFT}))
+    secret(shop, "login-of-others", key=DRIFT)
+    forged = {"applyset.kubernetes.io/part-of": shop.applyset}
+    shop.kubectl.apply(config_map(shop.name, "forged", {"key": DRIFT}, labels=forged))
+    head = substituted.branch(
+        {
+            "theirs.yaml": configured("theirs", key="1"),
+            "forged.yaml": configured("forged", key="1"),
+            "login.yaml": json.dumps(
+                {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login-of-others"}, "stringData": {"key": DRIFT}}
+            ),
+        }
+    )
+    substituted.plan(head)
+    assert sorted(line.split()[2].rpartition("/")[2] for line in substituted.host.text.splitlines() if line.startswith("+ create")) == [
+        "forged",
+        "login-of-others",
+        "theirs",
+    ]
+    assert_nothing_shown(substituted, logged, CANARY, DRIFT)
+
+
+def test_charts_that_reverse_split_digest_or_fail_with_a_value_show_nothing_of_it(
+    open_shop: Open, renderers: Path, logged: io.StringIO
+) -> None:
+    assert renderers
+    shop = open_shop()
+    shop.create_namespace()
+    secret(shop, "login", **{"values.yaml": json.dumps({"db": {"password": CANARY}, "port": 5432})})
+    renderer = RendererSettings("helm", values_from=(ValuesFrom("Secret", "login"),))
+    pulls = PullRequests.of(shop, namespace=shop.name, namespaces=(shop.name,), renderer=renderer)
+    template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {key: {{ %s | quote }}, plain: %s}\n"
+    password = ".Values.db.password"
+    push_files(shop, chart({"templates/a.yaml": template % ("a", f'printf "db=%s;" {password}', "x")}))
+    shop.applied()
+    pulls.reconnect()
+    tricks = {
+        "reversed": f'{password} | splitList "" | reverse | join ""',
+        "spread": f'{password} | splitList "" | join "-"',
+        "digest": f"{password} | sha256sum",
+        "encoded": f"{password} | b64enc | b32enc",
+        "half": f"{password} | trunc 10",
+        "rest": f"{password} | trunc -10",
+        "long": f"len {password}",
+    }
+    files: dict[str, str | None] = {f"templates/{name}.yaml": template % (name, trick, "x") for name, trick in tricks.items()}
+    result = pulls.plan(pulls.branch(files | {"templates/a.yaml": template % ("a", '"plain"', "z")}))
+    assert result.outcome is Outcome.PLANNED, told(result)
+    assert pulls.host.text.count("+ create ConfigMap") == len(tricks)
+    assert "data.plain: x → z" in pulls.host.text
+    for number, mistake in enumerate(
+        (f"{{{{ fail {password} }}}}", f"{{{{ fail ({password} | b64enc) }}}}", f"a: b: {{{{ {password} }}}}")
+    ):
+        pulls.plan(pulls.branch({"templates/bad.yaml": mistake}), 20 + number)
+        assert "can't be planned" in pulls.host.text
+    assert_nothing_shown(pulls, logged, CANARY)
+
+
+def test_what_sops_has_encrypted_is_a_placeholder(
+    open_shop: Open, renderers: Path, logged: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert renderers
+    monkeypatch.setenv("AGE_KEY", ALICE.secret)
+    shop = open_shop()
+    shop.create_namespace()
+    pulls = PullRequests.of(
+        shop,
+        namespace=shop.name,
+        namespaces=(shop.name,),
+        renderer=RendererSettings("kustomize"),
+        decryption=Decryption((SecretRef(env="AGE_KEY"),)),
+    )
+    login = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: login}}\nstringData: {{password: {CANARY}}}\n"
+    made = {
+        f"{PATH}/kustomization.yaml": "resources: [login.yaml]\nconfigMapGenerator: [{name: made, envs: [made.env]}]\n",
+        f"{PATH}/login.yaml": encrypted("a.yaml", login, *VALUES, to=ALICE.recipient),
+        f"{PATH}/made.env": encrypted("made.env", f"OTHER={DRIFT}\n", to=ALICE.recipient),
+    }
+    push_files(shop, made)
+    shop.applied()
+    pulls.reconnect()
+    more = "resources: [login.yaml, c.yaml]\nconfigMapGenerator: [{name: made, envs: [made.env]}]\n"
+    result = pulls.plan(pulls.branch({"kustomization.yaml": more, "c.yaml": configured("c", key="1")}))
+    assert result.outcome is Outcome.PLANNED, told(result)
+    said = pulls.host.text
+    assert f"+ create ConfigMap/{shop.name}/c" in said
+    assert "- delete" not in said, "the name of a generated object is another with placeholders: it isn't deleted"
+    assert_nothing_shown(pulls, logged, CANARY, DRIFT)
+
+
+def test_the_plan_of_a_pull_request_writes_nothing_but_which_comment_is_ours(substituted: PullRequests) -> None:
+    shop = substituted.shop
+    before, record = shop.versions(), shop.state()
+    substituted.plan(substituted.branch({"c.yaml": configured("c", key="1")}))
+    assert shop.versions() == before
+    assert replace(shop.state(), pull_requests=()) == record
+    assert len(shop.state().pull_requests) == 1
