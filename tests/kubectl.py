@@ -209,7 +209,7 @@ class Kubectl:
         self.run("apply", "-f", "-", given=given)
         found = documents(given)
         rules = {(each["kind"], *_place(each)): each["rules"][-1] for each in found if each.get("rules")}
-        for binding in (each for each in found if each["kind"].endswith("Binding")):
+        for binding in (each for each in found if "roleRef" in each):
             kind, (namespace, _) = binding["roleRef"]["kind"], _place(binding)
             rule = rules[kind, namespace if kind == "Role" else "", binding["roleRef"]["name"]]
             for subject in binding["subjects"]:

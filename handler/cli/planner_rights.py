@@ -46,7 +46,7 @@ def planner_documents(target: Target, granted: Iterable[Grant]) -> list[dict[str
 
 
 def _policy(name: str, user: str) -> dict[str, Any]:
-    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*", "*/*"]}
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
     return {
         "apiVersion": _GROUP,
         "kind": "ValidatingAdmissionPolicy",

@@ -33,7 +33,7 @@ class DryRunner:
         return self._api.expect(_patching(resource, body, _DRY))
 
     def create(self, resource: Resource, body: dict[str, Any]) -> None:
-        """Create an object where none is; what lives under its name is neither merged nor returned. Raises ApiRefused: 409: one does."""
+        """Create an object where none is; what lives under its name is neither merged nor returned. Raises Moved: one does."""
         identity = identity_of(body)
         sent = {**body, "apiVersion": resource.api_version}
         query = {**_PATCH, "dryRun": "All"}

@@ -12,8 +12,8 @@ from handler.feedback.git_hosts.gitea import Gitea
 from handler.model.commit_status import CommitStatus, StatusState
 from handler.model.event import Job
 from handler.model.pull_request import HostComment, PullRequest, pull_request_name
-from handler.model.result import Result
-from tests.e2e.one_target import Shop
+from handler.model.result import Outcome, Result
+from tests.e2e.one_target import Shop, told
 
 
 @dataclass
@@ -109,4 +109,6 @@ class PullRequests:
     def plan(self, head: str, number: int = 12, **facts: Any) -> Result:
         """Plan a pull request of this head into main."""
         self.host.found[number] = replace(PullRequest(number, head, "main", "bob"), **facts)
-        return self.shop.handler.run(Job(pull_request_name(self.shop.name, number), "pull-request"))
+        result = self.shop.handler.run(Job(pull_request_name(self.shop.name, number), "pull-request"))
+        assert result.outcome is Outcome.PLANNED, told(result)
+        return result

@@ -21,7 +21,7 @@ from handler.cluster.write import DryRunner
 from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem
 from handler.model.field_masking import MASKED
 from handler.model.hidden_fields import HiddenFields
 from handler.model.names import Identity
@@ -33,8 +33,7 @@ from handler.plan.judge import Judge, skipped
 from handler.plan.prune import PruneFacts, judge
 from handler.plan.takeover import foreseen
 
-_NOT_YET = (404, 409)
-"""Refusals of a dry-run that say nothing of the object: its Namespace or CRD comes with it; one lives under its name."""
+_NOT_YET = 404  # says nothing of the object: its Namespace or CRD comes with it
 Finding = Change | Problem
 
 
@@ -120,8 +119,10 @@ class Previewer:
         if self.server is not None and not apart and self.planner.is_served(item.resource):
             try:
                 DryRunner(self.server).create(item.resource, item.manifest.body())
+            except Moved:
+                self._unjudged.append(item.identity)  # something lives under its name, and isn't looked at
             except (ApiRefused, AccessDenied) as error:
-                is_new = isinstance(error, ApiRefused) and error.status in _NOT_YET
+                is_new = isinstance(error, ApiRefused) and error.status == _NOT_YET
                 if not (is_new or self._is_unjudged(error, item.identity)):
                     return _refused(error, item)
         return judge_one.absent(item)
