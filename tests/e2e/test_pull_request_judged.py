@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,13 @@ def test_what_lives_under_a_new_name_is_neither_merged_nor_quoted(judged: tuple[
     assert f"+ create ConfigMap/{shop.name}/theirs" in pulls.host.text
     assert canary not in pulls.host.text
     assert "immutable" not in pulls.host.text
+    there = pulls.host.text.replace("theirs", "x")
+    pulls.plan(pulls.branch({"absent.yaml": made(config_map(shop.name, "absent", {"key": "2"}))}))
+    assert _without_ids(pulls.host.text.replace("absent", "x")) == _without_ids(there), "whether it lives isn't said"
+
+
+def _without_ids(text: str) -> str:
+    return re.sub(r"\b[0-9a-f]{12}\b", "…", text)
 
 
 def test_kinds_without_rights_are_counted_as_unjudged_and_are_no_mistake(judged: tuple[PullRequests, Path]) -> None:

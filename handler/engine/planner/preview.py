@@ -120,7 +120,7 @@ class Previewer:
             try:
                 DryRunner(self.server).create(item.resource, item.manifest.body())
             except Moved:
-                self._unjudged.append(item.identity)  # something lives under its name, and isn't looked at
+                pass  # something lives under its name, and not even that is said
             except (ApiRefused, AccessDenied) as error:
                 is_new = isinstance(error, ApiRefused) and error.status == _NOT_YET
                 if not (is_new or self._is_unjudged(error, item.identity)):
