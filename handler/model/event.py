@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 NAMED = ("replay", "oneoff")  # triggers of named requests, by a person or a pipeline, which wait for an id's end
 RESOURCE = "resource"
 """The trigger of what an instance's object, or one that its trigger lists, asks for."""
+PULL_REQUEST = "pull-request"
+"""The trigger of a plan on a pull request, and the kind of an event that asks for one."""
 ASKED = (*NAMED, "approval", "rollback", "unpin", "promotion")  # what reports call those (`Job.cause`)
 
 
@@ -105,6 +107,11 @@ class Job:
         return self.trigger in ("drift", RESOURCE)
 
     @property
+    def is_plan(self) -> bool:
+        """Whether it asks for the plan of a pull request, and deploys nothing: its `target` is a `pull_request_name`."""
+        return self.trigger == PULL_REQUEST
+
+    @property
     def cause(self) -> str:
         """What reports call the request: the act that was asked for by name, else the trigger."""
         acts = {"promotion": self.promote, "rollback": self.rollback, "approval": bool(self.approve), "unpin": self.unpin}
@@ -139,10 +146,10 @@ class Job:
     def merged(self, newer: Job) -> Job:
         """Coalesce two plain jobs of one target: nothing asked is lost, the newest hint wins, a named request keeps its actor.
 
-        Never one with `acts`: a dry run would become the act itself, and an approval another's.
+        Never one with `acts`: a dry run would become the act itself, and an approval another's. A plan on a pull request only with another.
         """
-        acts = self.acts or newer.acts
-        assert not acts, "only plain jobs are merged"  # noqa: S101 - the queue's law, and a wrong pin where it is broken
+        alike = not (self.acts or newer.acts) and self.is_plan == newer.is_plan
+        assert alike, "only plain jobs are merged"  # noqa: S101 - the queue's law, and a wrong pin where it is broken
         named = max((self, newer), key=lambda job: (job.trigger in ("replay", "oneoff"), job.trigger != "tick", job is newer))
         return Job(
             target=newer.target,
@@ -152,4 +159,5 @@ class Job:
             deliveries=(*self.deliveries, *newer.deliveries)[-20:],
             looks=newer.looks if newer.hint else self.looks,
             asked=max(self.asked, newer.asked) if self.asked and newer.asked else 0.0,
+            comment=newer.comment or self.comment,
         )

@@ -21,6 +21,7 @@ MAX_URL = 2048
 MAX_REF = 1024
 MAX_NAME = 256
 MAX_DEPTH = 100  # no host nests deeper than 10; Python's own limit is another in each version
+MAX_NUMBER = 10**9 - 1  # of a pull request: no host has come that far
 MAX_CHANGES = 1000  # refs of one push that are listed; of more an Event only says that there were
 MAX_VALUES = 500_000
 """Commas and opening brackets of a body; a git host's has some 30 of them a KiB. Each `{}` is 64 bytes in memory, each `{"":[]}` 300."""
@@ -123,6 +124,14 @@ def flag(document: dict[str, Any], key: str) -> bool:
     value = document.get(key, False)
     if not isinstance(value, bool):
         refuse(f"{key} is not true or false")
+    return value
+
+
+def number(document: dict[str, Any], key: str, most: int = MAX_NUMBER) -> int:
+    """Return a number from 1 on that a document must have: of a pull request, or of a comment."""
+    value = document.get(key)
+    if type(value) is not int or not 1 <= value <= most:
+        refuse(f"{key} is missing or no number from 1 to {most}")
     return value
 
 

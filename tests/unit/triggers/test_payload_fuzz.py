@@ -43,11 +43,13 @@ def quiet(refusal: BadPayload | BadSignature) -> str:
 
 def sound(event: Event) -> bool:
     """Whether every field has the type that it says: what follows never looks again."""
-    texts = [event.kind, event.delivery, event.actor, event.note, *event.urls]
+    texts = [event.kind, event.delivery, event.actor, event.note, event.comment, *event.urls]
     texts += [text for change in event.changes for text in (change.ref, change.after)]
     flags = [event.more, *(change.deleted for change in event.changes)]
     json.dumps(texts, ensure_ascii=False).encode()  # no lone surrogate
-    return {type(text) for text in texts} == {str} and {type(flag) for flag in flags} == {bool}
+    numbered = type(event.pull_request) is int and (0 < event.pull_request < 10**9) is (event.kind == "pull-request")
+    named = bool(event.urls) or event.kind not in ("push", "pull-request")
+    return numbered and named and {type(text) for text in texts} == {str} and {type(flag) for flag in flags} == {bool}
 
 
 FEW: tuple[object, ...] = (None, [], "", 0, DROPPED)
