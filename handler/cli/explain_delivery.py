@@ -154,10 +154,12 @@ def _print(session: Session, captured: CapturedDelivery, verdict: DeliveryDecisi
 
 def _said(event: Event) -> str:
     where = next((f" of {key}" for key in map(repository_key, event.urls) if key), "")
-    return f"{event.kind}{where}{f' by {event.actor}' if event.actor else ''}"
+    number = f" {event.pull_request}" if event.pull_request else ""
+    return f"{event.kind}{number}{where}{f' by {event.actor}' if event.actor else ''}"
 
 
 def _facts(event: Event) -> dict[str, Any]:
     """Return an event without its URLs, which may hold credentials."""
     repository = sorted({key for key in map(repository_key, event.urls) if key})
-    return {"kind": event.kind, "delivery": event.delivery, "actor": event.actor, "repository": repository, "changes": event.changes}
+    known = {"kind": event.kind, "delivery": event.delivery, "actor": event.actor, "repository": repository, "changes": event.changes}
+    return known | {"pullRequest": event.pull_request or None, "comment": event.comment}

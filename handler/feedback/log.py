@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from handler.model.event import Event
+from handler.model.event import PULL_REQUEST, Event
 from handler.model.health import HealthState
 from handler.model.result import INTERNAL, Outcome
 from handler.model.run_event import DeliveryDecided, HealthChanged, RunEnded
@@ -51,8 +51,10 @@ def _delivery(event: DeliveryDecided) -> None:
 
 
 def _facts(event: Event) -> Mapping[str, Any]:
-    pushed = {change.ref: change.after for change in event.changes[:LOGGED]}
-    return {"delivery": event.delivery, "kind": event.kind, "actor": event.actor, "pushed": pushed, "refs": len(event.changes)}
+    known = {"delivery": event.delivery, "kind": event.kind, "actor": event.actor}
+    if event.kind == PULL_REQUEST:
+        return known | {"pull_request": event.pull_request, "comment": event.comment}
+    return known | {"pushed": {change.ref: change.after for change in event.changes[:LOGGED]}, "refs": len(event.changes)}
 
 
 def _run(event: RunEnded) -> None:

@@ -49,6 +49,11 @@ def is_pull_request(name: str) -> bool:
     return _SEPARATOR in name
 
 
+def lead_target(name: str) -> str:
+    """Return the target in the name of a pull request; any other name as it is."""
+    return name.partition(_SEPARATOR)[0]
+
+
 def pull_request_of(name: str) -> tuple[str, int]:
     """Return the target and the number in such a name. Raises ValueError."""
     target, _, number = name.partition(_SEPARATOR)

@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from handler.model.event import Decision, Event, RefChange
+from handler.model.event import PULL_REQUEST, Decision, Event, RefChange
+from handler.model.pull_request import pull_request_name
 
-TAGS = "refs/tags/"
+HEADS, TAGS = "refs/heads/", "refs/tags/"
+OFF = "plans on pull requests are off: write `feedback: {pullRequests: true}` in its repository"
 NAMED = 5  # refs that a reason names; of more it says the number
 NEAR = 10  # repositories on either side, in either order, that an unknown one is compared with: comparing is slow
 REMEMBERED, SENDERS = 1000, 1000
@@ -25,7 +27,8 @@ class WatchedRevision:
 
     `ref`: the full ref it follows; `semver`: the range of versions whose highest tag it follows; neither: a fixed commit.
     `promoters`: the targets whose proven commits it follows, whatever is pushed.
-    `needs_process`: it has instances, and functions can't follow them.
+    `needs_process`: it has instances, and functions can't follow them. `plans_pull_requests`: it is planned on those to its branch;
+    `has_instances`: it is none itself, and planned on none.
     """
 
     name: str
@@ -35,6 +38,8 @@ class WatchedRevision:
     suspended: bool = False
     promoters: tuple[str, ...] = ()
     needs_process: bool = False
+    plans_pull_requests: bool = False
+    has_instances: bool = False
 
 
 def repository_key(url: str) -> str:
@@ -99,7 +104,27 @@ def decide(event: Event, targets: TargetIndex) -> tuple[Decision, ...]:
     concerned = targets.concerned(event)
     if not concerned:
         return (Decision("", matched=False, reason=_unknown(event, targets)),)
+    if event.kind == PULL_REQUEST:
+        return _of_pull_request(event, concerned)
     return tuple(_decision(event, target) for target in concerned)
+
+
+def _of_pull_request(event: Event, concerned: Sequence[WatchedRevision]) -> tuple[Decision, ...]:
+    """Decide once for the whole repository, in the name of its first target that plans: which base it has, the host is asked."""
+    first = next((target for target in concerned if target.plans_pull_requests and not target.suspended), None)
+    if first is None:
+        return tuple(Decision(target.name, matched=False, reason=_unplanned(target)) for target in concerned)
+    reason = f"the plan of pull request {event.pull_request} is made for the targets that follow its base branch"
+    return (Decision(pull_request_name(first.name, event.pull_request), matched=True, reason=reason),)
+
+
+def _unplanned(target: WatchedRevision) -> str:
+    """Return why a target is planned on no pull request."""
+    if target.suspended:
+        return "suspended in the configuration"
+    if target.has_instances:
+        return "its instances are planned on no pull request"
+    return OFF if target.ref.startswith(HEADS) else "it follows no branch, and plans on pull requests are of those that follow their base"
 
 
 def _decision(event: Event, target: WatchedRevision) -> Decision:

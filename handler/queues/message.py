@@ -11,6 +11,8 @@ Another version is refused, never guessed at: the field that an old process does
 by that. A message of SQS becomes a dead letter, to be redriven when all workers are upgraded: upgrade them before what sends. On the socket
 a push is dropped, for the tick finds its commit, and the web process asks about a named request until a worker takes it.
 A new field that decides, or another form of one, is a new VERSION; one that only describes isn't: readers pass over what they don't know.
+What asks for a pull request's plan is of a version of its own, for `comment` decides and its target is no target's name: an old process
+refuses it, and it alone.
 """
 
 from __future__ import annotations
@@ -23,16 +25,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from handler.model.event import NAMED, Delivery, Job
+from handler.model.event import NAMED, PULL_REQUEST, Delivery, Job
 from handler.model.instance import TARGET_NAME
 from handler.model.names import run_id, target_of
+from handler.model.pull_request import lead_target
 from handler.queues.pending import Work
 
 VERSION = 1
+VERSIONS = {PULL_REQUEST: 2}
+"""Of triggers that came later than the others."""
 MOST = 2047
 """Bytes of a message."""
 _READ = 8 * MOST
-_TRIGGERS = ("push", "replay", "tick", "drift", "oneoff")
+_TRIGGERS = ("push", "replay", "tick", "drift", "oneoff", PULL_REQUEST)
 _FLAGS = {"force": "force", "dry_run": "dryRun", "unpin": "unpin", "rollback": "rollback"}
 _LONGEST = {"id": 128, "provider": 32, "ref": 200, "actor": 100, "received": 32}
 """Bytes of a delivery's description."""
@@ -40,6 +45,8 @@ _OURS = frozenset({"deliveries", "asked", "moment", "merged", "named", "actors"}
 """Of a whole document what a message has in another form, or not at all."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _APPROVE = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_COMMENT = re.compile(r"[A-Za-z0-9_-]{1,64}(?:/[A-Za-z0-9_-]{1,64})?")
+_PLAN = re.compile(r"[^~.]{1,56}~[1-9][0-9]{0,8}")  # no instance is planned
 _RUN = re.compile(r"[0-9a-f]{1,64}")
 _LOOKS = 20
 
@@ -49,8 +56,8 @@ def document(work: Work) -> dict[str, Any]:
     job = work.job
     if job.promote:
         raise ValueError("a promotion is asked for in the process that does it")
-    written: dict[str, Any] = {"v": VERSION, "run": work.run, "target": job.target, "trigger": job.trigger}
-    written |= {"commit": job.commit, "approve": job.approve, "looks": job.looks, "hint": job.hint}
+    written: dict[str, Any] = {"v": _version(job.trigger), "run": work.run, "target": job.target, "trigger": job.trigger}
+    written |= {"commit": job.commit, "approve": job.approve, "looks": job.looks, "hint": job.hint, "comment": job.comment}
     written |= {key: getattr(job, name) for name, key in _FLAGS.items()} | {"noPrune": not job.prune, "actor": job.actor}
     written["deliveries"] = [[getattr(delivery, name) for name in (*_LONGEST, "hint")] for delivery in job.deliveries]
     written |= {"asked": job.asked, "moment": job.moment, "merged": work.runs[1:], "named": work.named, "actors": work.actors}
@@ -60,7 +67,7 @@ def document(work: Work) -> dict[str, Any]:
 def read(written: Any) -> Work:
     """Read what `document` wrote in another process of ours; its texts may be of any length. Raises ValueError."""
     try:
-        _check_version(written.get("v", VERSION))
+        _check_version(written, VERSION)
         actors = tuple((str(run), str(actor)) for run, actor in written.get("actors", ()))
         job = replace(_job(written, own=True), asked=float(written.get("asked", 0.0)), moment=float(written.get("moment", 0.0)))
         return Work(job, (str(written["run"]), *written.get("merged", ())), tuple(written.get("named", ())), actors)
@@ -150,10 +157,11 @@ def _cut(text: str, most: int) -> str:
 
 # --- reading
 def _work(written: dict[str, Any]) -> Work:
-    _check_version(written.get("v"))
-    target, run, trigger = _text(written, "target", TARGET_NAME), _text(written, "run"), _text(written, "trigger")
+    _check_version(written, None)
+    run, trigger = _text(written, "run"), _text(written, "trigger")
     if trigger not in _TRIGGERS:
         raise ValueError(f"unknown trigger {trigger[:40]!a}")
+    target = _plan_of(_text(written, "target", _PLAN)) if trigger == PULL_REQUEST else _text(written, "target", TARGET_NAME)
     if target_of(run) != target or not _RUN.fullmatch(run[len(target) + 1 :]):
         raise ValueError("the run isn't the target's")
     job = _job(written)
@@ -161,9 +169,22 @@ def _work(written: dict[str, Any]) -> Work:
     return Work(job, (run,), (run,) if trigger in NAMED else ())
 
 
-def _check_version(version: Any) -> None:
-    if type(version) is not int or version != VERSION:
-        raise ValueError(f"version {version!r:.40}; this is {VERSION}")
+def _plan_of(name: str) -> str:
+    if not TARGET_NAME.fullmatch(lead_target(name)):
+        raise ValueError(f"target is {name[:40]!a}")
+    return name
+
+
+def _version(trigger: Any) -> int:
+    return VERSIONS.get(trigger, VERSION) if isinstance(trigger, str) else VERSION
+
+
+def _check_version(written: dict[str, Any], unnamed: int | None) -> None:
+    """Refuse every version but that of the trigger. `unnamed`: the one of a text that names none; None: it must name one."""
+    this = _version(written.get("trigger"))
+    version = written.get("v", unnamed)
+    if type(version) is not int or version != this:
+        raise ValueError(f"version {version!r:.40}; this is {this}")
 
 
 def _job(written: dict[str, Any], *, own: bool = False) -> Job:
@@ -183,6 +204,7 @@ def _job(written: dict[str, Any], *, own: bool = False) -> Job:
         actor=text("actor", None, ""),
         deliveries=_deliveries(written.get("deliveries", []), own=own),
         looks=_number(written.get("looks", 0)),
+        comment=text("comment", _COMMENT, ""),
     )
 
 
@@ -194,6 +216,10 @@ def _refuse_together(job: Job) -> None:
         raise ValueError("a rollback that is forced")
     if bool(job.commit) + job.unpin + job.rollback > 1:
         raise ValueError("more than one of commit, unpin and rollback")
+    if job.comment and not job.is_plan:
+        raise ValueError("a comment that asks for something else than a plan")
+    if job.is_plan and (job.acts or job.hint):
+        raise ValueError("a plan on a pull request that asks for something else, too")
 
 
 def _deliveries(rows: Any, *, own: bool) -> tuple[Delivery, ...]:

@@ -1,7 +1,8 @@
 """Waiting work: per target one plain job, into which all plain ones are coalesced, and the named requests, each for itself.
 
-A push whose commit the git host doesn't show yet is delayed here, too, until it is looked for again.
-Memory is bounded by the targets, and by the number of unfinished named requests.
+A push whose commit the git host doesn't show yet is delayed here, too, until it is looked for again. A plan on a pull request waits like a
+target's plain job, under a name of its own. Memory is bounded by the targets and their pull requests, and by the number of unfinished named
+requests.
 """
 
 from __future__ import annotations
@@ -243,7 +244,8 @@ class Pending:
 def _place(queue: list[Work], work: Work) -> int | None:
     """Index of the waiting request to merge with, or None."""
     if not work.job.acts:
-        return next((place for place, waiting in enumerate(queue) if not waiting.job.acts), None)
+        plain = (place for place, waiting in enumerate(queue) if not waiting.job.acts and waiting.job.is_plan == work.job.is_plan)
+        return next(plain, None)
     return len(queue) - 1 if queue and queue[-1].shared(work) else None
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from handler.config.secrets import Accepted
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, TooLarge, TooManyRequests
-from handler.model.event import Decision, Delivery, Event, Job
+from handler.model.event import PULL_REQUEST, Decision, Delivery, Event, Job
 from handler.model.target_matching import TargetIndex, WatchedRevision, decide
 from handler.queues import Queue
 from handler.triggers import Webhook, unproven
@@ -48,6 +48,8 @@ def watch(targets: Iterable[Target], *, follows_objects: bool = True) -> TargetI
             suspended=target.suspend,
             promoters=target.revision.promoted.from_ if target.revision.promoted else (),
             needs_process=target.is_template and not follows_objects,
+            plans_pull_requests=target.plans_pull_requests,
+            has_instances=target.is_template,
         )
         for target in targets
     )
@@ -114,6 +116,8 @@ def with_notes(refusal: AnnealError) -> str:
 
 
 def _job(event: Event, decision: Decision, asked: float) -> Job:
+    if event.kind == PULL_REQUEST:
+        return Job(decision.target, PULL_REQUEST, comment=event.comment, actor=event.actor, asked=asked)
     received = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     change = decision.change
     delivery = Delivery(event.delivery, event.provider, change.ref, change.after, event.actor, received)

@@ -1,7 +1,8 @@
 """The last deliveries of this process, for `/api/deliveries`. Matched ones are in the record of their target, too.
 
-Law: a token sees only the targets of a delivery that it may read, and their outcomes; a delivery without any target only with the right to
-read all. Refused deliveries have a ring of their own, so that garbage pushes out nothing else; both are bounded.
+Law: a token sees only the targets of a delivery that it may read, and their outcomes, and the plan of a pull request with the target that
+it is named by; a delivery without any target only with the right to read all. Refused deliveries have a ring of their own, so that garbage
+pushes out nothing else; both are bounded.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from handler.model.errors import AnnealError
 from handler.model.event import Decision, Event
+from handler.model.pull_request import lead_target
 
 REMEMBERED = 500  # deliveries in each of the two rings
 ROWS = 20_000
@@ -24,7 +26,7 @@ _TEXT, _REASON = 300, 600
 
 
 class DeliveryRow(NamedTuple):
-    """What was decided for one target; a tuple, because there may be very many."""
+    """What was decided for one target, or for a pull request (`pull_request_name`); a tuple, because there may be very many."""
 
     target: str
     matched: bool
@@ -83,7 +85,7 @@ class RecentDeliveries:
 
 
 def _visible(heard: RecentDelivery, readable: Callable[[str], bool], everything: bool) -> dict[str, Any] | None:
-    rows = [row for row in heard.rows if readable(row.target)]
+    rows = [row for row in heard.rows if readable(lead_target(row.target))]
     if not rows and (heard.rows or not everything):
         return None
     facts = {**heard.facts, "outcome": outcome_of(rows)} if rows else heard.facts

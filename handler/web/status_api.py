@@ -19,6 +19,7 @@ from handler.feedback.exposition import CONTENT_TYPE
 from handler.feedback.prometheus import DoorCounts, DoorMetrics
 from handler.model.errors import AnnealError, BadPayload, Forbidden, NoInstance, WorkerUnavailable
 from handler.model.names import target_of
+from handler.model.pull_request import lead_target
 from handler.queues.pending import Work
 from handler.web.recent_deliveries import RecentDeliveries
 from handler.web.tokens import PathNotFound, Tokens, configured, require, touches
@@ -106,7 +107,7 @@ class StatusApi:
 
     def run(self, authorization: str, run: str) -> Response:
         """One run, by its id."""
-        configured(self._reader(authorization), target_of(run), self.settings)
+        configured(self._reader(authorization), lead_target(target_of(run)), self.settings)
         ours = self.worker.waits(run)  # before the worker is asked: what it is handed meanwhile is found in one of the two
         found = self._answered("run", run=run)["run"] or (_queued(ours) if ours else None)
         if found is None and (self.worker.sees or not _RUN.fullmatch(run)):

@@ -16,6 +16,7 @@ from handler import __version__
 from handler.app.times import ago, span, until
 from handler.inspect.signs import FATES, FIELDS, INVENTORY, OBJECTS, Sign
 from handler.model.numbers import counted, many
+from handler.model.pull_request import lead_target
 from handler.state.record_format import seconds_of
 from handler.web.page.links import commit_address, repository_address
 from handler.web.page.planned_writes import planned_writes
@@ -48,6 +49,7 @@ def _environment() -> Environment:
         "many": many,
         "counted": counted,
         "short": lambda commit: commit[:8],
+        "lead": lead_target,
         "named": lambda author: author.partition(" <")[0],
         "branch": lambda revision: revision.removeprefix("refs/heads/"),
         "repository": lambda url: url.removesuffix(".git").partition("://")[2].partition("/")[2] or url,
