@@ -3,7 +3,7 @@
     ours still, by account and text    edited in place, unless it says the same
     edited by others, or gone          posted anew, and the new one says so
 
-Law: what anybody may write proves nothing. Only the record of one target, the first that the host's repository has, is written.
+Law: what others may write, too, proves nothing. Only the record of one target, the first that the host's repository has, is written.
 """
 
 from __future__ import annotations

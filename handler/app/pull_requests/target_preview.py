@@ -1,4 +1,4 @@
-"""One target's part of the plan of a pull request: what the merge would change of it, as everybody who sees the pull request may read it.
+"""One target's part of the plan of a pull request: what the merge would change of it, as all readers of it may see.
 
     base and merge, both with placeholders     what git declares now, and would
     both once more, with other placeholders    where the target has values that aren't in git: what differs depends on those
