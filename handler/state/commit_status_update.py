@@ -105,15 +105,20 @@ def _status(run: Run, state: StatusState, text: str) -> RecordedCommitStatus:
     return RecordedCommitStatus(run.commit, state, fitting(text), run.id)
 
 
+def _written(run: Run) -> dict[str, int]:
+    """Return what a run has written, in words that come in one order."""
+    return {word: run.counts[word] for word in _WRITTEN if run.counts.get(word)}
+
+
 def _success(run: Run) -> str:
-    written = {word: number for word, number in run.counts.items() if word in _WRITTEN}
+    written = _written(run)
     took = f" in {run.duration:.1f} s" if run.duration else ""
     return f"{counted(written)}{took}" if written else f"nothing to change, {counted(run.counts)}"
 
 
 def _failure(run: Run) -> str:
     """Say what was written before it failed, the first reason, and how many more there are."""
-    written = {word: number for word, number in run.counts.items() if word in _WRITTEN}
+    written = _written(run)
     lines = [line for line in run.message.splitlines() if line.strip()]
     more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
     begun = f"{counted(written)}, then: " if written else ""
