@@ -71,6 +71,7 @@ class Job:
 
     `trigger`: push | replay | tick | drift | resource | oneoff | pull-request. `hint`: the commit a webhook named. `commit`: an explicit
     one, which pins. `comment`: the id of a comment that asks for a pull request's plan (`target`: `pull_request_name`); empty: none does.
+    `changed`: beside that comment, the pull request itself has changed, so it is planned whatever the comment is worth.
     `rollback`: go back to the commit that was deployed before, and pin it. `promote`: a person brings what another target has, pinned to
     nothing; it is asked for in this process alone.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
@@ -100,6 +101,7 @@ class Job:
     moment: float = 0.0
     promote: bool = False
     comment: str = ""
+    changed: bool = False
 
     @property
     def drift(self) -> bool:
@@ -159,5 +161,6 @@ class Job:
             deliveries=(*self.deliveries, *newer.deliveries)[-20:],
             looks=newer.looks if newer.hint else self.looks,
             asked=max(self.asked, newer.asked) if self.asked and newer.asked else 0.0,
-            comment=newer.comment or self.comment,
+            comment=(comment := newer.comment or self.comment),
+            changed=bool(comment) and any(each.changed or not each.comment for each in (self, newer)),
         )

@@ -38,7 +38,7 @@ MOST = 2047
 """Bytes of a message."""
 _READ = 8 * MOST
 _TRIGGERS = ("push", "replay", "tick", "drift", "oneoff", PULL_REQUEST)
-_FLAGS = {"force": "force", "dry_run": "dryRun", "unpin": "unpin", "rollback": "rollback"}
+_FLAGS = {"force": "force", "dry_run": "dryRun", "unpin": "unpin", "rollback": "rollback", "changed": "changed"}
 _LONGEST = {"id": 128, "provider": 32, "ref": 200, "actor": 100, "received": 32}
 """Bytes of a delivery's description."""
 _OURS = frozenset({"deliveries", "asked", "moment", "merged", "named", "actors"})
@@ -205,6 +205,7 @@ def _job(written: dict[str, Any], *, own: bool = False) -> Job:
         deliveries=_deliveries(written.get("deliveries", []), own=own),
         looks=_number(written.get("looks", 0)),
         comment=text("comment", _COMMENT, ""),
+        changed=_flag(written, "changed"),
     )
 
 
@@ -216,8 +217,8 @@ def _refuse_together(job: Job) -> None:
         raise ValueError("a rollback that is forced")
     if bool(job.commit) + job.unpin + job.rollback > 1:
         raise ValueError("more than one of commit, unpin and rollback")
-    if job.comment and not job.is_plan:
-        raise ValueError("a comment that asks for something else than a plan")
+    if (job.comment and not job.is_plan) or (job.changed and not job.comment):
+        raise ValueError("a comment on something else than a plan")
     if job.is_plan and (job.acts or job.hint):
         raise ValueError("a plan on a pull request that asks for something else, too")
 

@@ -14,7 +14,9 @@ from typing import Any
 
 from standardwebhooks.webhooks import Webhook
 
+from handler.config.feedback_settings import FeedbackSettings
 from handler.config.git_settings import Repository, Revision
+from handler.config.secret_ref import SecretRef
 from handler.config.secrets import Accepted, Secret, Secrets, resolve_all
 from handler.config.settings import Settings, Target, WebhookSettings
 from handler.model.event import Event, RefChange
@@ -24,7 +26,8 @@ from tests.fakes.signed_webhooks import INFRA, SHOP, refs
 SAMPLES_DIRECTORY = Path(__file__).resolve().parents[1] / "unit/triggers/samples"
 PROVIDERS = ("github", "gitlab", "gitea", "bitbucket", "azuredevops", "generic")
 SIGNING = "whsec_" + base64.b64encode(b"thirty-two bytes of a signing ke").decode()
-KEYS = {name.upper(): f"{name}-webhook-secret-1" for name in PROVIDERS} | {"SIGNING": SIGNING, "INFRA": "infra-repository-secret"}
+KEYS = {name.upper(): f"{name}-webhook-secret-1" for name in PROVIDERS}
+KEYS |= {"SIGNING": SIGNING, "INFRA": "infra-repository-secret", "HOST": "token-of-the-git-host-1"}
 ALIASES = (
     "https://git.example.com/scm/acme/shop.git",  # Bitbucket Data Center
     "https://git.example.com/acme/store/_git/shop",  # Azure DevOps
@@ -260,8 +263,11 @@ def read(provider: str, body: bytes, sent: Mapping[str, str] | None = None, even
 
 
 def settings() -> Settings:
-    """Targets of `shop` (main, tags of version 1, one that is suspended), one of `infra` with its own secret; all providers."""
-    shop = Repository(SHOP, aliases=ALIASES)
+    """Targets of `shop` (main, tags of version 1, one that is suspended), one of `infra` with its own secret; all providers.
+
+    Pull requests of `shop` are planned.
+    """
+    shop = Repository(SHOP, aliases=ALIASES, feedback=FeedbackSettings(pull_requests=True, host="gitea", token=SecretRef(env="HOST")))
     return Settings(
         targets=(
             Target("shop", shop, ("shop",)),

@@ -31,6 +31,7 @@ targets:
       url: https://git.example.com/acme/shop.git
       aliases: ["https://git.example.com/scm/acme/shop.git", "https://git.example.com/acme/store/_git/shop"]
       auth: {basic: {username: x, password: {env: NEVER_SET_EITHER}}}
+      feedback: {pullRequests: true, host: gitea, token: {env: NOR_THIS}}
     namespaces: [shop]
   - {name: shop-versions, repository: *shop, revision: {semver: ">=1 <2"}, namespaces: [versions]}
   - {name: shop-paused, repository: *shop, suspend: true, namespaces: [paused]}
@@ -90,6 +91,42 @@ def test_without_headers_the_signature_is_not_looked_at_and_the_guess_is_said(co
         "- shop-versions: it follows the highest tag in >=1 <2, and refs/heads/main was pushed",
         "- shop-paused: suspended in the configuration",
         "with a good signature the answer is 202: 1 to run",
+    ]
+
+
+PLANNED = "the plan of pull request 12 is made for the targets that follow its base branch"
+
+
+def test_a_pull_request_is_shown_by_the_name_that_it_waits_under(config: str) -> None:
+    (sample,) = [sample for sample in SAMPLES if str(sample) == "github/pull_request-opened"]
+    assert explain(config, sample_file(sample)).stdout.splitlines() == [
+        "provider: github, as the shape of the payload shows",
+        "signature: not looked at: --headers FILE gives the request's headers",
+        "event: pull-request 12 of git.example.com/acme/shop by ada",
+        f"✓ shop~12: {PLANNED}",
+        "with a good signature the answer is 202: 1 to run",
+    ]
+
+
+def test_a_comment_shows_as_its_id_and_never_as_its_text(config: str) -> None:
+    (sample,) = [sample for sample in SAMPLES if str(sample) == "gitlab/note"]
+    said = json.loads(explain(config, sample_file(sample), "-o", "json").stdout)
+    assert (said["event"]["kind"], said["event"]["pullRequest"], said["event"]["comment"]) == ("pull-request", 12, "50772616")
+    assert said["matched"] == [{"target": "shop~12", "reason": PLANNED, "hint": ""}]
+    push = json.loads(explain(config, sample_file(PUSHES["gitlab"]), "-o", "json").stdout)["event"]
+    assert (push["pullRequest"], push["comment"]) == (None, "")
+
+
+def test_where_plans_are_off_the_setting_is_named(config: str) -> None:
+    path = Path(config)
+    path.write_text(path.read_text().replace("pullRequests: true", "pullRequests: false"))
+    (sample,) = [sample for sample in SAMPLES if str(sample) == "gitea/pull_request-opened"]
+    shown = explain(config, sample_file(sample)).stdout.splitlines()
+    assert shown[3:] == [
+        "- shop: plans on pull requests are off: write `feedback: {pullRequests: true}` in its repository",
+        "- shop-versions: it follows no branch, and plans on pull requests are of those that follow their base",
+        "- shop-paused: suspended in the configuration",
+        "with a good signature the answer is 200: 0 to run",
     ]
 
 

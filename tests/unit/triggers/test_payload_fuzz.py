@@ -119,7 +119,7 @@ def test_several_nodes_may_be_anything_at_once(data: st.DataObject) -> None:
 @given(
     provider=st.sampled_from(PROVIDERS),
     body=st.binary(max_size=300).filter(lambda body: not re.match(rb"\s*\{\s*\}", body)),  # chance finds the empty object, which is JSON
-    event=st.sampled_from(["push", "repo:push", "repo:refs_changed", "ping"]),
+    event=st.sampled_from(["push", "repo:push", "repo:refs_changed", "ping", "pull_request", "issue_comment", "pr:opened"]),
 )
 def test_random_bytes_with_a_good_signature_are_no_payload(provider: str, body: bytes, event: str) -> None:
     assert outcome(provider, host_webhooks.headers(provider, body, event), body) == "bad-payload"
@@ -156,11 +156,14 @@ def test_no_random_delivery_passes_its_signature_check(provider: str, headers: d
     assert outcome(provider, headers, body) == "bad-signature"
 
 
+PUSHED = ("ref", "zen", "push", "eventKey", "eventType", "object_kind", "repository", "test")
+SHAPED = (*PUSHED, "action", "number", "pull_request", "issue", "comment", "pullrequest")
+"""Keys by which a payload's provider and event are known."""
+
+
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
-@given(
-    document=st.dictionaries(st.sampled_from(["ref", "zen", "push", "eventKey", "eventType", "object_kind", "repository", "test"]), JSON)
-)
+@given(document=st.dictionaries(st.sampled_from(SHAPED), JSON))
 def test_any_document_has_a_shape_or_none(document: dict[str, Any]) -> None:
     for trigger in WEBHOOKS.values():
         shape = trigger.shape(document)

@@ -74,7 +74,8 @@ def test_a_delivery_that_asks_for_nothing_is_answered_200(client: FlaskClient, q
     assert response.status_code == (202 if queue.jobs else 200)
     main = any(change.ref == "refs/heads/main" and not change.deleted for change in sample.changes)
     tag = any(change.ref.startswith("refs/tags/") for change in sample.changes)
-    assert [job.target for job in queue.jobs] == ["shop"] * main + ["shop-versions"] * tag
+    plan = [f"shop~{sample.number}"] * (sample.kind == "pull-request")
+    assert [job.target for job in queue.jobs] == ["shop"] * main + ["shop-versions"] * tag + plan
     assert all(row["reason"] for row in response.get_json()["ignored"])
 
 
