@@ -52,6 +52,33 @@ def test_a_named_request_is_merged_with_nothing(asked: Job, other: Job) -> None:
             older.merged(newer)
 
 
+def plan(comment: str = "", actor: str = "ada", *, changed: bool = False) -> Job:
+    return Job("shop~12", "pull-request", comment=comment, actor=actor, changed=changed)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "merged"),
+    [
+        (plan(), plan(actor="bob"), plan(actor="bob")),
+        (plan("6"), plan("7", "bob"), plan("7", "bob")),
+        (plan("6"), plan(actor="bob"), plan("6", "bob", changed=True)),
+        (plan(), plan("7", "bob"), plan("7", "bob", changed=True)),
+        (plan("6", changed=True), plan("7", "bob"), plan("7", "bob", changed=True)),
+        (plan("6"), plan("7", "bob", changed=True), plan("7", "bob", changed=True)),
+    ],
+)
+def test_of_two_wishes_for_a_plan_the_newer_comment_counts_and_no_change_is_lost(older: Job, newer: Job, merged: Job) -> None:
+    assert older.merged(newer) == merged
+    assert merged.is_plan
+
+
+@pytest.mark.parametrize("other", [Job("shop~12", "push", hint="a"), Job("shop~12", "tick"), Job("shop~12", "replay")], ids=str)
+def test_a_plan_is_merged_with_plans_alone(other: Job) -> None:
+    for older, newer in ((plan(), other), (other, plan())):
+        with pytest.raises(AssertionError, match="only plain jobs"):
+            older.merged(newer)
+
+
 def test_a_job_names_what_is_asked_by_name() -> None:
     assert [job.acts for job in ASKED] == [("commit",), ("force",), ("approve",), ("unpin",), ("dry run",), ("no prune",)]
     assert Job("shop", "replay", hint="a", actor="ops", deliveries=(delivery(1),)).acts == ()

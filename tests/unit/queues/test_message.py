@@ -45,8 +45,16 @@ def jobs(draw: st.DrawFn) -> Job:
     )
 
 
+@st.composite
+def plans(draw: st.DrawFn) -> Job:
+    """Anything that the door may ask for of a pull request."""
+    comment = draw(st.from_regex(r"([A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-]{1,64})?)?", fullmatch=True))
+    name = f"{draw(names)}~{draw(st.integers(1, 10**9 - 1))}"
+    return Job(name, "pull-request", comment=comment, changed=bool(comment) and draw(st.booleans()), actor=draw(anything))
+
+
 @pytest.mark.slow
-@given(jobs())
+@given(jobs() | plans())
 def test_a_message_is_small_and_whole_in_what_decides(job: Job) -> None:
     run = f"{job.target}.0123456789ab"
     body = message.encode(Work(job, (run,)))
@@ -89,6 +97,27 @@ def test_a_message_carries_no_time_of_the_local_clock() -> None:
         Job("shop/other", "push"),
         Job("shop", "watch"),
         Job("shop", "push", looks=99),
+        Job("shop~12", "push"),
+        Job("shop~12", "replay"),
+        Job("shop", "push", comment="6"),
+        Job("shop", "pull-request"),
+        Job("shop~", "pull-request"),
+        Job("shop~0", "pull-request"),
+        Job("shop~012", "pull-request"),
+        Job("shop~1000000000", "pull-request"),
+        Job("shop~12~13", "pull-request"),
+        Job("~12", "pull-request"),
+        Job("Shop~12", "pull-request"),
+        Job("shop.web.api~12", "pull-request"),
+        Job("shop~12", "pull-request", comment="../6"),
+        Job("shop~12", "pull-request", comment="6/7/8"),
+        Job("shop~12", "pull-request", comment="x" * 65),
+        Job("shop~12", "pull-request", changed=True),
+        Job("shop~12", "pull-request", hint=SHA),
+        Job("shop~12", "pull-request", commit=SHA),
+        Job("shop~12", "pull-request", force=True),
+        Job("shop~12", "pull-request", dry_run=True),
+        Job("shop~12", "pull-request", approve="h1"),
     ],
 )
 def test_a_job_that_couldnt_be_decoded_isnt_encoded(job: Job) -> None:
@@ -116,7 +145,52 @@ def test_a_whole_message_is_read_back() -> None:
     assert message.decode(message.encode(WHOLE)) == WHOLE
 
 
-@pytest.mark.parametrize("changed", mutations(json.loads(message.encode(WHOLE))), ids=str)
+PLAN = Work(Job("shop~12", "pull-request", comment="5/2", changed=True, actor="bob"), ("shop~12.0123456789ab",))
+
+
+def test_a_plan_is_of_a_version_of_its_own_and_is_read_back() -> None:
+    body = message.encode(PLAN)
+    assert message.decode(body) == PLAN
+    assert json.loads(body) == {
+        "v": 2,
+        "run": "shop~12.0123456789ab",
+        "target": "shop~12",
+        "trigger": "pull-request",
+        "comment": "5/2",
+        "changed": True,
+        "actor": "bob",
+    }
+    assert json.loads(message.encode(WHOLE))["v"] == 1, "a worker from before pull requests goes on with all the rest"
+
+
+@pytest.mark.parametrize(("work", "version"), [(PLAN, 1), (PLAN, 3), (WHOLE, 2)])
+def test_another_version_than_the_triggers_is_refused(work: Work, version: int) -> None:
+    body = json.dumps(json.loads(message.encode(work)) | {"v": version})
+    with pytest.raises(ValueError, match=f"^version {version}; this is "):
+        message.decode(body)
+
+
+def test_what_asks_for_a_plan_is_no_message_of_another_trigger() -> None:
+    for trigger in ("push", "tick", "replay"):
+        body = json.dumps(json.loads(message.encode(PLAN)) | {"v": 1, "trigger": trigger})
+        with pytest.raises(ValueError, match="target is 'shop~12'"):
+            message.decode(body)
+
+
+def test_a_plan_between_our_processes_names_its_version() -> None:
+    written = json.loads(json.dumps(message.document(PLAN)))
+    assert (written["v"], message.read(written)) == (2, PLAN)
+    for changed in (written | {"v": 1}, {key: value for key, value in written.items() if key != "v"}):
+        with pytest.raises(ValueError, match="version 1; this is 2"):
+            message.read(changed)
+
+
+def test_each_wish_for_a_plan_is_its_own() -> None:
+    assert known(PLAN.job) != known(PLAN.job)
+    assert message.identified(PLAN.job).startswith("shop~12.")
+
+
+@pytest.mark.parametrize("changed", mutations(json.loads(message.encode(WHOLE))) + mutations(json.loads(message.encode(PLAN))), ids=str)
 def test_hostile_fields_are_refused_or_mean_what_they_say(changed: object) -> None:
     try:
         work = message.decode(json.dumps(changed))
@@ -190,7 +264,7 @@ def test_scheduled_jobs_are_deduplicated_by_their_moment() -> None:
 
 
 @pytest.mark.slow
-@given(jobs(), st.lists(anything, max_size=3), anything)
+@given(jobs() | plans(), st.lists(anything, max_size=3), anything)
 def test_a_document_between_our_processes_holds_the_whole_job(job: Job, merged: list[str], actor: str) -> None:
     whole = replace(job, hint="a branch", asked=12.5, moment=3.25)
     work = Work(whole, ("shop.1", *merged), ("shop.1",), (("shop.1", actor),))
@@ -218,6 +292,8 @@ def test_a_document_leaves_out_only_what_the_ids_say() -> None:
         (("shop.1", "ada"),),
         ("shop.2",),
         3.25,
+        comment="6",
+        changed=True,
     )
     assert [field.name for field in fields(Job) if getattr(whole, field.name) == field.default] == ["promote"]
     with pytest.raises(ValueError, match="in the process that does it"):

@@ -164,3 +164,35 @@ def test_a_closed_pending_store_hands_out_nothing() -> None:
     pending.accept(Work.of(pushed()))
     pending.close()
     assert pending.take() is None
+
+
+def test_what_happens_to_a_pull_request_while_it_waits_is_one_plan_beside_its_targets_runs() -> None:
+    pending = Pending()
+    opened, comment = (Work(Job("shop~12", "pull-request", comment=said), (run,)) for said, run in (("", "1"), ("6", "2")))
+    other, push = Work(Job("shop~13", "pull-request"), ("3",)), Work(pushed(hint="a"), ("4",))
+    for work in (opened, push, comment, other):
+        pending.accept(work)
+    found = drained(pending)
+    assert [(work.job.target, work.runs, work.job.comment, work.job.changed) for work in found] == [
+        ("shop~12", ("1", "2"), "6", True),
+        ("shop", ("4",), "", False),
+        ("shop~13", ("3",), "", False),
+    ]
+
+
+def test_a_plan_that_is_asked_for_while_it_is_made_is_made_again() -> None:
+    pending = Pending()
+    pending.accept(Work(Job("shop~12", "pull-request"), ("1",)))
+    assert pending.take()
+    again = pending.accept(Work(Job("shop~12", "pull-request"), ("2",)))
+    assert (again.runs, pending.waiting) == (("2",), 1)
+    pending.done("shop~12")
+    assert drained(pending) == [again]
+
+
+def test_a_plan_is_taken_in_by_nothing_else_whatever_its_name() -> None:
+    pending = Pending()
+    plan, other = Work(Job("shop~12", "pull-request"), ("1",)), Work(Job("shop~12", "push"), ("2",))
+    assert pending.accept(plan) is plan
+    assert pending.accept(other) is other
+    assert drained(pending) == [plan, other]
