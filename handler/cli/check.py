@@ -35,6 +35,7 @@ from handler.config.value_formats import duration
 from handler.config.webhook_providers import providers
 from handler.engine.run import readiness_look
 from handler.engine.run.errors import NotPromoted
+from handler.model.commit_status import CommitStatus, StatusState, status_context
 from handler.model.errors import AccessDenied, AnnealError, Problem
 from handler.model.event import Job
 from handler.model.numbers import counted, many
@@ -183,6 +184,8 @@ class _TargetChecks:
         git = not unsigned and step("git", self._git)
         if git and self.target.depends_on:
             step("order", self._order)
+        if git and self.target.repository.feedback:
+            step("feedback", self._feedback)
         cluster = step("cluster", self._cluster)
         if cluster and self.clocks:
             self.clocks(self.target, self.session.handler.api(self.target, impersonated=False))
@@ -201,6 +204,20 @@ class _TargetChecks:
         head = source.head(target.revision)
         commit = source.fetch(head.commit, target.path).commit
         return f"{target.repository.url} {head.ref or 'commit'} is {head.commit[:12]} {commit.subject}"
+
+    def _feedback(self) -> str:
+        """Ask the host's API for what it shows of the head: by the credentials that write there, and without a write."""
+        target, handler = self.target, self.session.handler
+        api, head = handler.git_api(target), handler.source(target).head(target.revision).commit
+        context = status_context(self.session.settings.installation, target.name)
+        shown = api.shows(CommitStatus(head, context, StatusState.SUCCESS, ""))
+        asked = " and ".join(each for each, wanted in self._wanted().items() if wanted)
+        return (
+            f"the host's API answers{', and shows a status' if shown else ''}; whether the token may write {asked}, the first of them says"
+        )
+
+    def _wanted(self) -> dict[str, bool]:
+        return {"commit statuses": self.target.has_commit_statuses, "comments on pull requests": self.target.plans_pull_requests}
 
     def _order(self) -> str:
         """Say which targets it comes after, and whether each is ready for its head; that one isn't is no mistake."""

@@ -119,6 +119,9 @@ def _commit_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
         yield "renderer", state.renderer
     if state.history:
         yield "last run", run_text(state.history[0], now)
+    owed = [each.commit[:12] for each in state.commit_statuses if each.is_owed]
+    if owed:
+        yield "feedback", f"its git host doesn't show yet how {many(len(owed), 'commit')} ended: {', '.join(owed)}"
     if state.former:
         yield "takeover", f"of what {state.former} has, since {ago(state.former.at, now)}; the next run goes on with it"
     if state.attempt:

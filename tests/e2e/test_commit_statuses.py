@@ -147,6 +147,7 @@ def test_an_end_that_a_killed_server_owes_is_shown_once_later(kubectl: Kubectl, 
             until(lambda: shop.serving.lines("commit statuses wait"))
             shop.serving.kill_all()
             assert shop.owes() == [commit]
+            assert f"doesn't show yet how 1 commit ended: {commit[:12]}" in said(shop, "status", shop.name, "--offline")
             gitea.start()
             assert [each[0] for each in shop.shown(commit)] == ["pending"]
             shop.serving.start().ready()
@@ -163,7 +164,17 @@ def test_a_command_posts_how_its_run_ended_before_it_returns(open_gitea_shop: Op
     shop.target()
     shop.configure()
     commit = shop.push(config_map(shop.name, "a"))
-    command = [sys.executable, "-m", "handler", "--config", str(shop.serving.config), "apply", shop.name, "--yes"]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "HOOK": SECRET, "OPS": TOKEN})
-    assert ended.returncode == 0, ended.stderr
+    assert "the host's API answers; whether the token may write commit statuses" in said(shop, "check", shop.name)
+    said(shop, "apply", shop.name, "--yes")
     assert [each[0] for each in shop.shown(commit)] == ["success"]
+    assert "the host's API answers, and shows a status" not in said(shop, "check", shop.name)
+    assert "its git host doesn't show yet" not in said(shop, "status", shop.name)
+
+
+def said(shop: GiteaShop, *words: str) -> str:
+    """Run a command of ours; return what it says."""
+    command = [sys.executable, "-m", "handler", "--config", str(shop.serving.config), *words]
+    environment = {**os.environ, "HOOK": SECRET, "OPS": TOKEN}
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr
