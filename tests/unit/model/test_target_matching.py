@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -285,3 +286,47 @@ def test_a_target_that_follows_others_is_run_by_no_push() -> None:
         (False, "it follows what staging has proven"),
         (False, "it follows what eu, us have proven"),
     ]
+
+
+# --- pull requests
+PULL = Event("github", "pull-request", "1", SHOP.urls, pull_request=12)
+SHOP_PLANS, DEV_PLANS = replace(SHOP, plans_pull_requests=True), replace(DEV, plans_pull_requests=True)
+OFF = "plans on pull requests are off: write `feedback: {pullRequests: true}` in its repository"
+
+
+@pytest.mark.parametrize(
+    ("targets", "name"),
+    [
+        ((SHOP_PLANS, DEV_PLANS, FIXED), "shop~12"),
+        ((FIXED, RELEASE, DEV_PLANS, SHOP_PLANS, INFRA), "dev~12"),
+        ((replace(SHOP_PLANS, suspended=True), DEV_PLANS), "dev~12"),
+        ((SHOP, DEV_PLANS), "dev~12"),
+        ((replace(SHOP_PLANS, promoters=("staging",)),), "shop~12"),
+    ],
+)
+def test_a_pull_request_is_decided_once_in_the_name_of_the_first_target_that_plans(targets: tuple[WatchedRevision, ...], name: str) -> None:
+    assert decide(PULL, targets) == (
+        Decision(name, True, "the plan of pull request 12 is made for the targets that follow its base branch"),
+    )
+
+
+def test_where_no_target_plans_each_says_why() -> None:
+    paused = replace(SHOP_PLANS, name="paused", suspended=True)
+    template = replace(SHOP, name="template", has_instances=True)
+    assert [(each.target, each.matched, each.reason) for each in decide(PULL, (SHOP, RELEASE, VERSIONS, FIXED, paused, template))] == [
+        ("shop", False, OFF),
+        ("release", False, "it follows no branch, and plans on pull requests are of those that follow their base"),
+        ("versions", False, "it follows no branch, and plans on pull requests are of those that follow their base"),
+        ("fixed", False, "it follows no branch, and plans on pull requests are of those that follow their base"),
+        ("paused", False, "suspended in the configuration"),
+        ("template", False, "its instances are planned on no pull request"),
+    ]
+
+
+def test_a_pull_request_of_an_unknown_repository_is_explained_like_a_push() -> None:
+    elsewhere = replace(PULL, urls=("https://git.example.com/acme/shpo.git",))
+    assert decide(elsewhere, (SHOP_PLANS,)) == decide(push("https://git.example.com/acme/shpo.git"), (SHOP_PLANS,))
+
+
+def test_targets_that_plan_run_on_pushes_as_they_did() -> None:
+    assert decide(push(), (SHOP_PLANS, DEV_PLANS)) == decide(push(), (SHOP, DEV))
