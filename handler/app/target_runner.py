@@ -8,7 +8,8 @@ from abc import abstractmethod
 from handler.app.connections import Connections
 from handler.cluster.discovery import Discovery
 from handler.config.settings import Target
-from handler.engine.planner.desired import Preparer
+from handler.engine.planner.desired import CommitSource, Preparer
+from handler.engine.run.dependencies import Dependencies
 from handler.model.event import Job
 from handler.model.queue_view import ALONE, QueueView
 from handler.model.result import Result
@@ -32,6 +33,14 @@ class TargetRunner(Connections):
     @abstractmethod
     def preparer(self, target: Target, discovery: Discovery) -> Preparer:
         """Return what prepares a target's commits by what a cluster serves."""
+
+    @abstractmethod
+    def preview_preparer(self, target: Target, source: CommitSource, number: int) -> Preparer:
+        """Return what prepares another tree than a run's, with placeholders of a set for all values that aren't in git."""
+
+    @abstractmethod
+    def dependencies(self, name: str) -> Dependencies:
+        """Return what a target's runs are made of."""
 
     @property
     @abstractmethod

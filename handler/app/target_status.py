@@ -26,6 +26,7 @@ from handler.model.errors import NoInstance, StateInvalid
 from handler.model.event import Job
 from handler.model.instance import is_covered, is_instance, template_of
 from handler.model.names import state_name, target_of
+from handler.model.pull_request import is_pull_request
 from handler.model.result import Outcome, Result
 from handler.model.to_json import masked, plain
 from handler.state import run_history
@@ -134,7 +135,12 @@ class TargetStatusReader:
         return {"instances": page, **_counted(mine), **self._masked(sight.facts()), "next": following}
 
     def run(self, run: str) -> Json | None:
-        """Return a recorded run, None when the record of its target doesn't have it. Raises AnnealError: it can't be read."""
+        """Return a recorded run, None when the record of its target doesn't have it. Raises AnnealError: it can't be read.
+
+        No record keeps the plan of a pull request: its comment does.
+        """
+        if is_pull_request(run):
+            return None
         sight = self._now(self._target(target_of(run)))
         if sight.trouble:
             raise sight.trouble

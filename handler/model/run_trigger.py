@@ -13,7 +13,7 @@ from typing import Protocol
 
 from handler.model.event import ASKED, RESOURCE
 
-CAUSES = frozenset({"push", "replay", "tick", "drift", RESOURCE, *ASKED})
+CAUSES = frozenset({"push", "pull-request", "replay", "tick", "drift", RESOURCE, *ASKED})
 """What reports call the runs that Anneal's own parts ask for."""
 
 

@@ -327,9 +327,8 @@ class State:
     `commit` of `repository` and `path` is applied whole; `reads` and `settings` say from what, `digest` what was rendered. A record belongs
     to no repository until a run has begun to apply. `waiting`, `rollout`: of the open attempt, or the last one. `kinds`, `namespaces`
     (besides the state's own): where members can be, widened before the first write. `declared`: by the commit; `ran`: Jobs of it.
-    `renderer`: which one made it, empty: files (formats 1 to 4); `installed`: see `RenderRequest`; `charts`: see
-    `RecordedRender`. `former`, `renamed_from`, `renamed_to`: see `handler.state.former`. `instance`: of a template's; None: of a configured
-    target.
+    `renderer`: which one made it, empty: files (formats 1 to 4); `installed`: see `RenderRequest`; `charts`: see `RecordedRender`.
+    `former`, `renamed_from`, `renamed_to`: see `handler.state.former`. `instance`: of a template's; None: of a configured target.
     """
 
     target: Line

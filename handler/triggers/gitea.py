@@ -7,7 +7,6 @@ title begins with a word that says so: it becomes one, and is none any more, as 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,13 +67,9 @@ def _pull_request(document: dict[str, Any], sent: Sent) -> Event:
 
 
 def _matters(document: dict[str, Any]) -> bool:
-    """Say whether an edit changed the base, or put a word in front of the title or took one away, as for a draft."""
+    """Say whether an edit changed the base, or the title, which alone says whether it is a draft."""
     changes = payload.section(document, "changes")
-    if payload.section(changes, "ref"):
-        return True
-    was = payload.text(payload.section(changes, "title"), "from", sys.maxsize)
-    now = payload.text(payload.section(document, "pull_request"), "title", sys.maxsize)
-    return bool(was) and was != now and (was.endswith(now) or now.endswith(was))
+    return bool(payload.section(changes, "ref") or payload.section(changes, "title"))
 
 
 def _comment(document: dict[str, Any], sent: Sent) -> Event:

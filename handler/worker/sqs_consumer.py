@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from handler.model.backoff import TRANSIENT, Backoff
 from handler.model.errors import SenderError
 from handler.model.instance import template_of
+from handler.model.pull_request import lead_target
 from handler.model.result import Result
 from handler.queues import message
 from handler.queues.message_outcome import settles
@@ -178,7 +179,7 @@ class SqsConsumer:
             except ValueError as error:
                 self._unfit(each, str(error), 0)  # no time mends it, and those of its target wait behind it
                 continue
-            if template_of(work.job.target) not in self._names:
+            if template_of(lead_target(work.job.target)) not in self._names:
                 seconds = TRANSIENT.after(each.count)  # another worker may know it already
                 self._unfit(each, f"there is no target {work.job.target}", seconds)
                 continue

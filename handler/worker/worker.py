@@ -25,7 +25,7 @@ from handler.feedback.prometheus import RunMetrics
 from handler.model import malloc
 from handler.model.event import Job
 from handler.model.instance import template_of
-from handler.model.pull_request import is_pull_request, pull_request_of
+from handler.model.pull_request import is_pull_request, lead_target
 from handler.model.result import Outcome, Result
 from handler.model.run_event import InstanceGone
 from handler.queues.bulkheads import Bulkheads
@@ -279,7 +279,7 @@ class Worker:
 
 def _owner(target: str) -> str:
     """Return the configured target that a job is for: an instance's template, the first one of a pull request's repository."""
-    return pull_request_of(target)[0] if is_pull_request(target) else template_of(target)
+    return template_of(lead_target(target))
 
 
 def _taken(work: Work) -> Work:

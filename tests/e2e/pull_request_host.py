@@ -89,7 +89,7 @@ class PullRequests:
 
     def reconnect(self) -> None:
         """Let the shop's handler ask this host."""
-        self.shop.handler.git_api = lambda _: self.host  # type: ignore[method-assign]  # the host is in memory
+        self.shop.handler.git_api = lambda target: self.host  # type: ignore[method-assign]  # the host is in memory
 
     def branch(self, files: Mapping[str, str | None]) -> str:
         """Commit these files of the path on a branch of main, None: without one, and push it; return the commit."""

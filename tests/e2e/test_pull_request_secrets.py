@@ -190,8 +190,8 @@ def test_what_sops_has_encrypted_is_a_placeholder(
     login = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: login}}\nstringData: {{password: {CANARY}}}\n"
     made = {
         f"{PATH}/kustomization.yaml": "resources: [login.yaml]\nconfigMapGenerator: [{name: made, envs: [made.env]}]\n",
-        f"{PATH}/login.yaml": encrypted("a.yaml", login, *VALUES, to=ALICE.recipient),
-        f"{PATH}/made.env": encrypted("made.env", f"OTHER={DRIFT}\n", to=ALICE.recipient),
+        f"{PATH}/login.yaml": encrypted("a.yaml", login, *VALUES, to=ALICE.recipient).decode(),
+        f"{PATH}/made.env": encrypted("made.env", f"OTHER={DRIFT}\n", to=ALICE.recipient).decode(),
     }
     push_files(shop, made)
     shop.applied()

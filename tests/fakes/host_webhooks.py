@@ -137,7 +137,7 @@ SAMPLES = (
     Sample("gitea", "pull_request-opened", "pull_request", "pull-request", number=1),
     Sample("gitea", "pull_request-opened-fork", "pull_request", "pull-request", number=3),
     Sample("gitea", "pull_request-synchronized", "pull_request", "pull-request", number=1),
-    Sample("gitea", "pull_request-edited-title", "pull_request", "other"),
+    Sample("gitea", "pull_request-edited-title", "pull_request", "pull-request", number=1),
     Sample("gitea", "pull_request-edited-base", "pull_request", "pull-request", number=1),
     Sample("gitea", "pull_request-closed", "pull_request", "pull-request", number=2),
     Sample("gitea", "pull_request-closed-merged", "pull_request", "pull-request", number=1),

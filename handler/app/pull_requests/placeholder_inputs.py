@@ -6,26 +6,12 @@ read so is one placeholder.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import yaml
-
-from handler.config.yaml_nodes import compose
-from handler.model.errors import AnnealError
+from handler.config.yaml_placeholders import with_placeholders
 from handler.model.outside_inputs import VALUES, ChartReference, ClusterFacts, FetchedChart, KnownChart, OutsideInputs
 from handler.render.variables.variables import PLACEHOLDERS
-
-_NUMBERS = ("", "0", "17")
-_TYPED = {
-    "tag:yaml.org,2002:int": _NUMBERS,
-    "tag:yaml.org,2002:float": ("", "0.5", "1.25"),
-    "tag:yaml.org,2002:bool": ("", "false", "true"),
-}
-_NULL = "tag:yaml.org,2002:null"
-_DEEPEST = 50
 
 
 @dataclass(slots=True)
@@ -67,22 +53,5 @@ class PlaceholderInputs:
 
 def stood_in(value: bytes, number: int) -> bytes:
     """Return a text with placeholders of a set in place of its values: a mapping or list of YAML keeps its keys."""
-    try:
-        node = compose(value.decode(), "values")
-        made = _placed(node, number) if isinstance(node, yaml.MappingNode | yaml.SequenceNode) else PLACEHOLDERS[number]
-    except (AnnealError, UnicodeDecodeError, ValueError):
-        made = PLACEHOLDERS[number]
-    return (made if isinstance(made, str) else json.dumps(made)).encode()
-
-
-def _placed(node: yaml.Node, number: int, depth: int = 0) -> Any:
-    if depth > _DEEPEST:
-        raise ValueError("nested too deeply")
-    if isinstance(node, yaml.MappingNode):
-        return {str(key.value): _placed(value, number, depth + 1) for key, value in node.value if isinstance(key, yaml.ScalarNode)}
-    if isinstance(node, yaml.SequenceNode):
-        return [_placed(item, number, depth + 1) for item in node.value]
-    if node.tag == _NULL:
-        return None
-    typed = _TYPED.get(node.tag)
-    return json.loads(typed[number]) if typed else PLACEHOLDERS[number]
+    word = PLACEHOLDERS[number]
+    return (with_placeholders(value, word, second=number > 1) or word).encode()

@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from handler.app.pull_requests.comment_post import PlanComment
 from handler.app.pull_requests.merge_result import merge_result
 from handler.app.pull_requests.plan_comment import PlanOf, status_of, text
 from handler.app.pull_requests.target_preview import TargetPreview, preview_target
+from handler.app.target_runner import TargetRunner
 from handler.config.settings import Target
 from handler.engine.planner.preview import without_handed_over
 from handler.feedback.git_hosts import GitHostApi
@@ -34,9 +34,6 @@ from handler.model.host_answer import HostBusy, HostRefusal
 from handler.model.pull_request import COMMAND, PullRequest, pull_request_of
 from handler.model.refs import is_commit_id
 from handler.model.result import Outcome, Result
-
-if TYPE_CHECKING:
-    from handler.app.build import Handler
 
 _LOG = logging.getLogger("anneal.pull_request")
 TRIES = 8
@@ -58,7 +55,7 @@ class _Asked:
 class PullRequestRuns:
     """Plans the pull requests of one configuration. Safe to share between threads."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: TargetRunner) -> None:
         self._handler = handler
         self._mask = handler.secrets.mask
 
@@ -84,7 +81,7 @@ class PullRequestRuns:
 
     def _planned(self, job: Job, stop: threading.Event) -> str:
         asked = self._asked(job)
-        if job.comment and not self._is_command(asked):
+        if job.comment and not job.changed and not self._is_command(asked):
             return "the comment doesn't ask for a plan, or its author may not push"
         found = self._found(asked)
         if found is None or not found.is_open:

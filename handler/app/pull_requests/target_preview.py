@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from handler.app.pull_requests.merge_result import MergeResult, ShownCommit
+from handler.app.target_runner import TargetRunner
 from handler.config.settings import Target
 from handler.engine.planner.desired import Prepared, Preparer
 from handler.engine.planner.due import all_due
@@ -29,9 +29,6 @@ from handler.model.plan import Change, Plan
 from handler.model.tree import ReadSet, Tree
 from handler.plan.visible_fields import changed, differing, visible
 from handler.state.record import State
-
-if TYPE_CHECKING:
-    from handler.app.build import Handler
 
 Declared = Mapping[Identity, Manifest]
 
@@ -70,7 +67,7 @@ class _Renders:
         return {item.identity: item.manifest for stage in self.then.stages for item in stage}
 
 
-def preview_target(handler: Handler, target: Target, merge: MergeResult) -> TargetPreview:
+def preview_target(handler: TargetRunner, target: Target, merge: MergeResult) -> TargetPreview:
     """Plan one target after the merge. Raises no AnnealError but what is retried: mistakes are in what is returned."""
     state = handler.brief_store(target).read().state
     deployed = state.commit if state else ""
@@ -97,7 +94,7 @@ def _is_untouched(state: State, merge: MergeResult) -> bool:
     return bool(state.reads_paths) and paths.on(merge.now) == paths.on(merge.then)
 
 
-def _previewed(handler: Handler, target: Target, merge: MergeResult, state: State) -> TargetPreview:
+def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state: State) -> TargetPreview:
     renders = _rendered(handler, target, merge, state, 1)
     hidden, unnamed = _hidden(handler, target, merge, state, renders) if _has_other_values(target) else ({}, frozenset())
     then, mask = renders.then, CommitMask(handler.secrets.mask, renders.then.rendered.manifests, secrets=renders.then.rendered.secrets)
@@ -127,7 +124,7 @@ def _previewed(handler: Handler, target: Target, merge: MergeResult, state: Stat
     )
 
 
-def _rendered(handler: Handler, target: Target, merge: MergeResult, state: State, number: int) -> _Renders:
+def _rendered(handler: TargetRunner, target: Target, merge: MergeResult, state: State, number: int) -> _Renders:
     """Render both trees. Raises AuthorError: the merge's mistakes; those of the base alone leave nothing known of it."""
     then = _prepared(handler, target, merge.then, state, number)
     try:
@@ -137,7 +134,7 @@ def _rendered(handler: Handler, target: Target, merge: MergeResult, state: State
     return _Renders({item.identity: item.manifest for stage in now.stages for item in stage}, then)
 
 
-def _prepared(handler: Handler, target: Target, tree: Tree, state: State, number: int) -> Prepared:
+def _prepared(handler: TargetRunner, target: Target, tree: Tree, state: State, number: int) -> Prepared:
     preparer: Preparer = handler.preview_preparer(target, ShownCommit(tree), number)
     return preparer.prepare(tree.commit.sha, state.render)
 
@@ -149,7 +146,7 @@ def _has_other_values(target: Target) -> bool:
 
 
 def _hidden(
-    handler: Handler, target: Target, merge: MergeResult, state: State, one: _Renders
+    handler: TargetRunner, target: Target, merge: MergeResult, state: State, one: _Renders
 ) -> tuple[dict[Identity, HiddenFields], frozenset[Identity]]:
     """Return the fields, and the objects whose names, depend on values which aren't in git, before or after."""
     other = _rendered(handler, target, merge, state, 2)

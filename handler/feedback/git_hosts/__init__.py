@@ -46,10 +46,13 @@ class GitHostApi(Protocol):
         """Return where the API is, by the URL of a repository."""
 
     def post(self, status: CommitStatus) -> None:
-        """Let the host show a status. Raises HostRefusal: it never will; HostBusy, AccessDenied, GitUnavailable, ConfigInvalid."""
+        """Let the host show a status. Raises HostRefusal: it never will; HostBusy, AccessDenied, GitUnavailable, ConfigInvalid.
+
+        A refusal's status is 404 where the repository isn't seen, 422 where it hasn't that commit.
+        """
 
     def shows(self, status: CommitStatus) -> bool:
-        """Whether that is what the host shows of the commit under the context now. Raises as `post`."""
+        """Whether that is what the host shows of the commit under the context now; no, where nothing is there. Raises as `post`."""
 
     # --- pull requests
     def pull_request(self, number: int) -> PullRequest:

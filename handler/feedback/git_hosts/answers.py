@@ -6,6 +6,8 @@ Law: an answer of another shape ends as GitUnavailable that names the place; no 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,9 @@ from handler.model.host_answer import HostRefusal, JsonApi, Query
 GONE = frozenset({404, 410})
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NUMBER = re.compile(r"[0-9]{1,18}")
+_NAMES_COMMIT = re.compile(r"(?<![\w/-])commit(?![\w/-])", re.IGNORECASE)
+NO_COMMIT = 422
+"""The status of a refusal for a commit that a host has not, as GitHub gives it: 404 says that a token doesn't see the repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,11 @@ class Answered:
         listed = part.must(list, "a list")
         return [Answered(each, self.subject, f"{part.place}[{number}]") for number, each in enumerate(listed)]
 
+    def first(self, *keys: str) -> Answered:
+        """Return the first part of a list; its `value` is None where the list is empty."""
+        part = self.part(*keys)
+        return next(iter(part.rows()), Answered(None, self.subject, f"{part.place}[0]"))
+
     def must(self, kind: type, words: str, *keys: str) -> Any:
         """Return what stands at a place and is of a type; true and false are no numbers."""
         part = self.part(*keys)
@@ -110,6 +120,17 @@ class Asking:
                 return None
             raise
         return None if answer is None else Answered(answer, self.subject)
+
+
+@contextmanager
+def about_commit(commit: str) -> Iterator[None]:
+    """Let a refusal that names the commit as what isn't there have the status of that (`NO_COMMIT`)."""
+    try:
+        yield
+    except HostRefusal as refusal:
+        if refusal.status in GONE and (commit in refusal.said or _NAMES_COMMIT.search(refusal.said)):
+            refusal.status = NO_COMMIT
+        raise
 
 
 def is_number(text: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from handler.feedback.git_hosts.answers import Answered, Asking, is_number
+from handler.feedback.git_hosts.answers import Answered, Asking, about_commit, is_number
 from handler.feedback.git_hosts.repository_url import RepositoryUrl
 from handler.model.commit_status import CommitStatus, StatusState
 from handler.model.host_answer import JsonApi
@@ -62,13 +62,14 @@ class AzureDevOps:
         """Create a status."""
         body: dict[str, Any] = {"state": self.words[status.state], "description": status.text, "context": _context(status)}
         body |= {"targetUrl": status.link} if status.link else {}
-        self._ask.send("POST", f"{self._repository}/commits/{status.commit}/statuses", body, VERSION, _STATUSES)
+        with about_commit(status.commit):
+            self._ask.send("POST", f"{self._repository}/commits/{status.commit}/statuses", body, VERSION, _STATUSES)
 
     def shows(self, status: CommitStatus) -> bool:
         """Compare with the newest status of the context."""
         query = {**VERSION, "latestOnly": "true"}
-        listed = self._ask.get(f"{self._repository}/commits/{status.commit}/statuses", query, _STATUSES).rows("value")
-        mine = [each for each in listed if _is_of(each.part("context"), status)]
+        listed = self._ask.find(f"{self._repository}/commits/{status.commit}/statuses", query, _STATUSES)
+        mine = [each for each in (listed.rows("value") if listed else ()) if _is_of(each.part("context"), status)]
         newest = max(mine, key=lambda each: each.number("id"), default=None)
         return newest is not None and (newest.text("state"), newest.words("description")) == (self.words[status.state], status.text)
 
@@ -100,8 +101,7 @@ class AzureDevOps:
         """Create a thread that is closed, so that no policy waits for it."""
         body = {"comments": [{"parentCommentId": 0, "content": text, "commentType": "text"}], "status": "closed"}
         found = self._ask.send("POST", self._threads(number), body, VERSION, _COMMENTS)
-        first = next(iter(found.rows("comments")), found.part("comments", "0"))
-        return _comment(found.key("id"), first)
+        return _comment(found.key("id"), found.first("comments"))
 
     def edit_comment(self, number: int, comment: str, text: str) -> HostComment | None:
         """Change a comment's text, if it isn't deleted."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 from urllib.parse import quote, urlsplit
 
-from handler.feedback.git_hosts.answers import Answered, Asking, is_number
+from handler.feedback.git_hosts.answers import Answered, Asking, about_commit, is_number
 from handler.feedback.git_hosts.repository_url import RepositoryUrl
 from handler.model.commit_status import CommitStatus, StatusState, hashed
 from handler.model.errors import AccessDenied, GitUnavailable
@@ -62,7 +62,8 @@ class Bitbucket:
 
     def post(self, status: CommitStatus) -> None:
         """Set a status."""
-        self._ask.send("POST", self._statuses(status), self._body(status), needs=_STATUSES)
+        with about_commit(status.commit):
+            self._ask.send("POST", self._statuses(status), self._body(status), needs=_STATUSES)
 
     def shows(self, status: CommitStatus) -> bool:
         """Compare with the status of the key."""

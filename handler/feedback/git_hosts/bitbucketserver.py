@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from handler.feedback.git_hosts.answers import Answered, Asking, is_number
+from handler.feedback.git_hosts.answers import Answered, Asking, about_commit, is_number
 from handler.feedback.git_hosts.bitbucket import build_status
 from handler.feedback.git_hosts.repository_url import RepositoryUrl
 from handler.model.commit_status import CommitStatus, StatusState
@@ -57,12 +57,13 @@ class BitbucketServer:
     def post(self, status: CommitStatus) -> None:
         """Set a status."""
         body = build_status(status, self.words, status.context, status.link or f"{self._page}/commits/{status.commit}")
-        try:
-            self._ask.send("POST", self._builds(status), body, needs=_READS)
-        except HostRefusal as refusal:
-            if refusal.status != 400 or body["state"] != _CANCELLED:
-                raise
-            self._ask.send("POST", self._builds(status), {**body, "state": _FAILED}, needs=_READS)
+        with about_commit(status.commit):
+            try:
+                self._ask.send("POST", self._builds(status), body, needs=_READS)
+            except HostRefusal as refusal:
+                if refusal.status != 400 or body["state"] != _CANCELLED:
+                    raise
+                self._ask.send("POST", self._builds(status), {**body, "state": _FAILED}, needs=_READS)
 
     def shows(self, status: CommitStatus) -> bool:
         """Compare with the status of the key."""

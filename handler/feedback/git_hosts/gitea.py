@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from typing import ClassVar
 from urllib.parse import quote
 
-from handler.feedback.git_hosts.answers import Answered
+from handler.feedback.git_hosts.answers import NO_COMMIT, Answered
 from handler.feedback.git_hosts.githublike import GitHubLike
 from handler.feedback.git_hosts.repository_url import RepositoryUrl
-from handler.model.errors import AccessDenied
-from handler.model.host_answer import HostRefusal
+from handler.model.commit_status import CommitStatus
+from handler.model.errors import AccessDenied, GitUnavailable
+from handler.model.host_answer import HostBusy, HostRefusal
+from handler.model.pull_request import HostComment
 
 FARTHEST = 2000
 """Commits between a head and the commit at which it parts from the base: those are read one page after the other."""
@@ -42,6 +44,28 @@ class Gitea(GitHubLike):
         """Return `/api/v1` beside the repository, below a path where Gitea has one."""
         found = RepositoryUrl.of(url)
         return found.below(*found.parts[:-2], "api/v1")
+
+    def post(self, status: CommitStatus) -> None:
+        """Create a status; Gitea answers 500 where it has no such commit."""
+        try:
+            super().post(status)
+        except HostBusy:
+            raise
+        except GitUnavailable:
+            if self._ask.find(f"{self._repository}/git/commits/{status.commit}", _BRIEF, _CONTENTS) is None:
+                words = f"it has no commit {status.commit}"
+                raise HostRefusal.answered(self._ask.subject, words, NO_COMMIT, words) from None
+            raise
+
+    def add_comment(self, number: int, text: str) -> HostComment:
+        """Create a comment; Gitea answers 500 where it has no such pull request, too."""
+        try:
+            return super().add_comment(number, text)
+        except HostBusy:
+            raise
+        except GitUnavailable:
+            self.pull_request(number)  # which raises HostRefusal
+            raise
 
     def merge_base(self, base: str, head: str) -> str:
         """Follow the head's own commits to where they end; of several ends it is one that has no other above it."""

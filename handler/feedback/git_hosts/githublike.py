@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import quote
 
-from handler.feedback.git_hosts.answers import Answered, Asking, is_number
+from handler.feedback.git_hosts.answers import NO_COMMIT, Answered, Asking, is_number
 from handler.feedback.git_hosts.repository_url import RepositoryUrl
 from handler.model.commit_status import CommitStatus, StatusState
 from handler.model.errors import AccessDenied
@@ -65,11 +65,21 @@ class GitHubLike:
         """Return the newest status of a context; those of all contexts are listed together."""
         for page in range(1, PAGES + 1):
             query = {**self.newest_first, "page": str(page)}
-            rows = self._ask.get(f"{self._repository}/commits/{status.commit}/statuses", query, _STATUSES).rows()
+            rows = self._listed(f"{self._repository}/commits/{status.commit}/statuses", query)
             mine = next((each for each in rows if each.text("context").lower() == status.context.lower()), None)
             if mine is not None or not rows:
                 return mine
         return None
+
+    def _listed(self, path: str, query: Mapping[str, str]) -> list[Answered]:
+        """Return a page of a commit's statuses; a commit that isn't there has none."""
+        try:
+            found = self._ask.find(path, query, _STATUSES)
+        except HostRefusal as refusal:
+            if refusal.status == NO_COMMIT:
+                return []
+            raise
+        return found.rows() if found else []
 
     def pull_request(self, number: int) -> PullRequest:
         """Ask for a pull request; its head is there when its branch is gone, too."""

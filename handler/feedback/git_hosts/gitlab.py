@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 from urllib.parse import quote, urlsplit
 
-from handler.feedback.git_hosts.answers import Answered, Asking, is_number
+from handler.feedback.git_hosts.answers import Answered, Asking, about_commit, is_number
 from handler.feedback.git_hosts.repository_url import RepositoryUrl
 from handler.model.commit_status import CommitStatus, StatusState
 from handler.model.host_answer import HostRefusal, JsonApi
@@ -58,12 +58,13 @@ class GitLab:
         """Set a status."""
         body = {"state": self.words[status.state], "name": status.context, "description": status.text}
         body |= {"target_url": status.link} if status.link else {}
-        try:
-            self._set(status, body)
-        except HostRefusal as refusal:
-            if refusal.status != 404 or "References for commit" not in refusal.said:
-                raise
-            self._set(status, {**body, "ref": status.commit})
+        with about_commit(status.commit):
+            try:
+                self._set(status, body)
+            except HostRefusal as refusal:
+                if refusal.status != 404 or "References for commit" not in refusal.said:
+                    raise
+                self._set(status, {**body, "ref": status.commit})
 
     def _set(self, status: CommitStatus, body: Mapping[str, str]) -> None:
         try:
@@ -75,7 +76,8 @@ class GitLab:
     def shows(self, status: CommitStatus) -> bool:
         """Compare with the newest job of the name; without `all` GitLab lists the newest of each in each pipeline."""
         path, query = f"{self._project}/repository/commits/{status.commit}/statuses", {"name": status.context, "per_page": "100"}
-        mine = [each for each in self._ask.get(path, query, _STATUSES).rows() if each.text("name") == status.context]
+        listed = self._ask.find(path, query, _STATUSES)
+        mine = [each for each in (listed.rows() if listed else ()) if each.text("name") == status.context]
         newest = max(mine, key=lambda each: each.number("id"), default=None)
         return newest is not None and (newest.text("status"), newest.words("description")) == (self.words[status.state], status.text)
 

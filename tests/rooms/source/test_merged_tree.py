@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+from collections.abc import Mapping
 
 import pytest
 
@@ -61,7 +62,7 @@ def edited(lines: str, at: int, text: str) -> str:
     return "".join([*found[:at], text, *found[at + 1 :]])
 
 
-CASES = {
+CASES: dict[str, tuple[Mapping[str, str | None], Mapping[str, str | None], bool]] = {
     "apart": ({"deploy/a/one.yaml": "x: 1\n"}, {"deploy/b/one.yaml": "y: 1\n"}, True),
     "one file": ({"deploy/a/one.yaml": edited(LINES, 0, "x: 1\n")}, {"deploy/a/one.yaml": edited(LINES, 9, "y: 1\n")}, True),
     "the same": ({"deploy/a/one.yaml": "x: 1\n"}, {"deploy/a/one.yaml": "x: 1\n"}, True),

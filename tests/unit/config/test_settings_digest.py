@@ -13,8 +13,8 @@ from handler.config import settings_digest as digest
 from handler.config.decryption import Decryption
 from handler.config.instance_target import instance_target
 from handler.config.post_build import PostBuild, SubstituteFrom
-from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.pull_request_settings import PullRequestSettings
+from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_digest import settings_digest
 from handler.config.settings_shape import Json
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
