@@ -17,6 +17,9 @@ from typing import Protocol
 from handler.model.tree import DIRECTORY, LINK, SUBMODULE, CommitInfo, Tree, TreeEntry
 from handler.source.text_merge import merged
 
+MOST = 300
+"""Files that are merged by their lines; what both sides have changed beyond that is left to git."""
+
 
 class MergeSide(Tree, Protocol):
     """A commit's tree that says what lies directly in a directory."""
@@ -111,6 +114,7 @@ class _Merging:
         self._base, self._head, self._ancestor = base, head, ancestor
         self.conflicts: list[str] = []
         self.texts: dict[str, bytes] = {}
+        self._tried = 0
 
     def directory(self, path: str) -> _Node:
         """Return a directory that both sides have changed."""
@@ -138,6 +142,9 @@ class _Merging:
 
     def _text(self, path: str, ours: TreeEntry | None, theirs: TreeEntry | None, was: TreeEntry | None) -> TreeEntry | None:
         """Return a file with the changes of both sides; None: it is a conflict."""
+        self._tried += 1
+        if self._tried > MOST:
+            return None
         if ours is None or theirs is None or was is None or any(each.mode in (DIRECTORY, LINK, SUBMODULE) for each in (ours, theirs, was)):
             return None
         mode = theirs.mode if ours.mode == was.mode else ours.mode

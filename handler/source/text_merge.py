@@ -7,11 +7,14 @@ is what git merges.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Container, Sequence
 
 LARGEST = 1 << 20
 """Bytes of a version; a larger file that both sides have changed is left to git."""
+STEPS = 300_000
+"""Comparisons of lines, about a tenth of a second; what takes more, some 750 changed lines in all, is left to git, too."""
+_Block = tuple[int, int, int]
+"""Lines that are the same: from where in the original, from where in the changed version, how many."""
 _Change = tuple[int, int, Sequence[bytes]]
 """Which lines of the original, from and to, are replaced, and by what."""
 
@@ -23,7 +26,8 @@ def merged(original: bytes, one: bytes, other: bytes) -> bytes | None:
     if any(b"\0" in each or len(each) > LARGEST for each in (original, one, other)):
         return None
     lines, mine, yours = (each.splitlines(keepends=True) for each in (original, one, other))
-    changes = _joined(lines, _anchors(lines, mine, yours), list(_changes(lines, mine)), list(_changes(lines, yours)))
+    ours, theirs = (_changes(lines, changed) for changed in (mine, yours))
+    changes = None if ours is None or theirs is None else _joined(lines, _anchors(lines, mine, yours), ours, theirs)
     if changes is None:
         return None
     found, at = list[bytes](), 0
@@ -38,12 +42,61 @@ def _anchors(*versions: Sequence[bytes]) -> frozenset[bytes]:
     return frozenset.intersection(*(frozenset(line for line, count in Counter(lines).items() if count == 1) for lines in versions))
 
 
-def _changes(original: Sequence[bytes], changed: Sequence[bytes]) -> Iterator[_Change]:
-    """Yield what was replaced, the first first."""
-    matcher = SequenceMatcher(None, original, changed, autojunk=False)
-    for tag, start, end, first, last in matcher.get_opcodes():
-        if tag != "equal":
-            yield start, end, changed[first:last]
+def _changes(original: Sequence[bytes], changed: Sequence[bytes]) -> list[_Change] | None:
+    """Return what was replaced, the first first; None: to find it takes too many steps."""
+    shorter = min(len(original), len(changed))
+    front = next((at for at in range(shorter) if original[at] != changed[at]), shorter)
+    back = next((at for at in range(shorter - front) if original[-1 - at] != changed[-1 - at]), shorter - front)
+    inner, outer = original[front : len(original) - back], changed[front : len(changed) - back]
+    ends = _furthest(inner, outer)
+    if ends is None:
+        return None
+    found, at, there = list[_Change](), front, front
+    for first, second, count in (*_same(ends, len(inner), len(outer)), (len(inner), len(outer), back)):
+        if (at, there) != (first + front, second + front):
+            found.append((at, first + front, changed[there : second + front]))
+        at, there = first + front + count, second + front + count
+    return found
+
+
+def _furthest(original: Sequence[bytes], changed: Sequence[bytes]) -> list[list[int]] | None:
+    """Return how far each diagonal gets with 0, 1, 2… edits, the last of which reach the end; None: that takes too many steps.
+
+    E. Myers, "An O(ND) Difference Algorithm and Its Variations", 1986, as git compares. Of n edits, diagonal k stands at (k + n) / 2.
+    """
+    steps, ends, last = STEPS, list[list[int]](), len(original) - len(changed)
+    while steps > 0:
+        edits, row = len(ends), list[int]()
+        for diagonal in range(-edits, edits + 1, 2):
+            at = start = _begun(ends[-1], edits, diagonal)[0] if ends else 0
+            while at < len(original) and at - diagonal < len(changed) and original[at] == changed[at - diagonal]:
+                at += 1
+            steps -= 1 + at - start
+            row.append(at)
+        ends.append(row)
+        if abs(last) <= edits and (last + edits) % 2 == 0 and row[(last + edits) // 2] >= len(original):
+            return ends
+    return None
+
+
+def _begun(before: Sequence[int], edits: int, diagonal: int) -> tuple[int, int]:
+    """Return where a diagonal begins with one edit more than `before`, and on which side the neighbour is that it comes from."""
+    place = (diagonal + edits) // 2
+    added = before[place] if place < edits else -1
+    dropped = before[place - 1] + 1 if place > 0 else -1
+    return (added, 1) if added >= dropped else (dropped, -1)
+
+
+def _same(ends: Sequence[Sequence[int]], first: int, second: int) -> list[_Block]:
+    """Return the lines that stay on the way to an end, the first first."""
+    found, at, diagonal = list[_Block](), first, first - second
+    for edits in range(len(ends) - 1, -1, -1):
+        start, side = _begun(ends[edits - 1], edits, diagonal) if edits else (0, 0)
+        if at > start:
+            found.append((start, start - diagonal, at - start))
+        diagonal += side
+        at = start if side > 0 else start - 1
+    return found[::-1]
 
 
 def _joined(original: Sequence[bytes], anchors: Container[bytes], ours: list[_Change], theirs: list[_Change]) -> list[_Change] | None:

@@ -43,6 +43,21 @@ def test_a_large_file_is_left_to_git() -> None:
     assert merged(b"a\n" * LARGEST, b"b\n", b"a\n") is None
 
 
+@pytest.mark.parametrize("lines", [["\n"], ["a\n", "b\n"], [f"{number}\n" for number in range(4000)]], ids=["one", "two", "many"])
+def test_a_text_that_takes_long_to_compare_is_left_to_git(lines: list[str]) -> None:
+    original = "".join(lines * (400_000 // len(lines))).encode()[: LARGEST // 2]
+    one = b"x\n" + original[::-1] + b"y\n"
+    assert merged(original, one, original + b"end\n") is None
+
+
+def test_a_change_of_a_large_text_is_found() -> None:
+    lines = [f"{number}\n".encode() for number in range(100_000)]
+    one, other, both = list(lines), list(lines), list(lines)
+    one[10], other[90_000], other[90_500] = b"one\n", b"other\n", b"another\n"
+    both[10], both[90_000], both[90_500] = b"one\n", b"other\n", b"another\n"
+    assert merged(b"".join(lines), b"".join(one), b"".join(other)) == b"".join(both)
+
+
 LINES = st.lists(st.sampled_from(["a", "b", "c", "d", "", "  x: 1"]), max_size=12)
 
 
