@@ -14,9 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from handler.model.tree import DIRECTORY, LINK, SUBMODULE, CommitInfo, Tree, TreeEntry
+from handler.model.errors import SourceRefused
+from handler.model.tree import DIRECTORY, LINK, SUBMODULE, CommitInfo, Tree, TreeEntry, printable
+from handler.source.host_limits import HostLimits
 from handler.source.text_merge import merged
 
+LIMITS = HostLimits()
 MOST = 300
 """Files that are merged by their lines; what both sides have changed beyond that is left to git."""
 
@@ -114,12 +117,17 @@ class _Merging:
         self._base, self._head, self._ancestor = base, head, ancestor
         self.conflicts: list[str] = []
         self.texts: dict[str, bytes] = {}
-        self._tried = 0
+        self._tried = self._seen = 0
 
     def directory(self, path: str) -> _Node:
         """Return a directory that both sides have changed."""
+        if path.count("/") >= LIMITS.depth:
+            raise SourceRefused.of(printable(path), f"is deeper than {LIMITS.depth} directories")
         sides = [side.children(path) for side in (self._base, self._head, self._ancestor)]
         names = dict.fromkeys(name for children in sides for name in children)
+        self._seen += len(names)
+        if self._seen > LIMITS.entries:  # few trees that name each other can make very many
+            raise SourceRefused.of(printable(path) or "the repository", f"has more than {LIMITS.entries} files and directories")
         found = {
             name: node for name in names if (node := self._node(f"{path}/{name}" if path else name, *(each.get(name) for each in sides)))
         }

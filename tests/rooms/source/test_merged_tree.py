@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import pytest
 
 from handler.config.git_settings import Repository
+from handler.model.errors import SourceRefused
+from handler.model.tree import DIRECTORY, NO_COMMIT, TreeEntry
 from handler.source.git_host import GitHost
+from handler.source.host_limits import HostLimits
 from handler.source.merged_tree import MergedTree, merge
 from infra.githost import Host, Work
 from infra.gitwork import git_environment
@@ -113,3 +117,38 @@ def test_merges_of_many_edits_are_gits_own(branches: Branches) -> None:
             assert found is not None
             assert found.oid == tree
     assert merged > 5
+
+
+class Bomb:
+    """A side whose every directory holds ten more, which all are one tree; sides differ at the bottom alone, which no merge reaches."""
+
+    width = 10
+
+    def __init__(self, name: str) -> None:
+        self.commit = NO_COMMIT
+        self.oid = name * 40
+
+    def children(self, path: str) -> dict[str, TreeEntry]:
+        return {f"d{number}": TreeEntry(f"{path}/d{number}".lstrip("/"), DIRECTORY, self.oid) for number in range(self.width)}
+
+    def lookup(self, path: str) -> TreeEntry | None:
+        return TreeEntry(path, DIRECTORY, self.oid)
+
+    def walk(self, path: str) -> Iterator[TreeEntry]:
+        yield TreeEntry(path, DIRECTORY, self.oid)
+
+    def blobs(self, oids: Iterable[str], ahead: Iterable[str] = ()) -> Mapping[str, bytes]:
+        return {}
+
+
+class Shaft(Bomb):
+    """The same with one directory in each."""
+
+    width = 1
+
+
+@pytest.mark.parametrize(("made", "seen"), [(Bomb, "files and directories"), (Shaft, "deeper than 64 directories")])
+def test_trees_that_never_end_are_refused(made: type[Bomb], seen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.source.merged_tree.LIMITS", replace(HostLimits(), entries=2000))
+    with pytest.raises(SourceRefused, match=seen):
+        merge(made("a"), made("b"), made("c"))
