@@ -120,9 +120,9 @@ def test_merges_of_many_edits_are_gits_own(branches: Branches) -> None:
 
 
 class Bomb:
-    """A side whose every directory holds ten more, which all are one tree; sides differ at the bottom alone, which no merge reaches."""
+    """A side whose every directory holds fifty more, which all are one tree; sides differ at the bottom alone, which no merge reaches."""
 
-    width = 10
+    width = 50
 
     def __init__(self, name: str) -> None:
         self.commit = NO_COMMIT
