@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from handler.model.field_masking import MASKED
+from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
-from handler.model.plan import Change, FieldChange
+from handler.model.plan import Action, Change, FieldChange
 from handler.plan.diff import field_changes
 
 UNSEEN = "(not shown)"
@@ -26,6 +27,21 @@ def visible(change: Change, now: Manifest | None, then: Manifest | None) -> Chan
     between = field_changes(change.identity.group_kind, now.body(), then.body())
     declared = {each.path: each.live for each in between}
     return replace(change, fields=tuple(_seen(each, declared) for each in change.fields))
+
+
+def by_git(change: Change, now: Manifest | None, then: Manifest | None, hidden: HiddenFields) -> Change:
+    """Return a change as git alone says it, whatever lives: for where values that aren't in git may have decided what does.
+
+    A template may compare such a value, which placeholders answer otherwise: what lives would tell the answer, and so would that it equals
+    what is declared. `now`, `then`: as for `visible`; deletions, and what is left alone, stay as they are.
+    """
+    if then is None or change.action not in (Action.CREATE, Action.UPDATE, Action.UNCHANGED):
+        return visible(change, now, then)
+    if now is None:
+        return replace(change, action=Action.CREATE, fields=())
+    found = field_changes(change.identity.group_kind, now.body(), then.body(), hidden=hidden)
+    fields = tuple(each for each in found if MASKED not in each.declared + each.live)
+    return Change(Action.UPDATE if fields else Action.UNCHANGED, change.identity, fields=fields, manifest=change.manifest)
 
 
 def _seen(each: FieldChange, between: Mapping[str, str]) -> FieldChange:

@@ -173,6 +173,43 @@ def test_charts_that_reverse_split_digest_or_fail_with_a_value_show_nothing_of_i
     assert_nothing_shown(pulls, logged, CANARY)
 
 
+def test_what_a_chart_decides_by_comparing_a_value_shows_neither_by_fields_nor_by_objects(
+    open_shop: Open, renderers: Path, logged: io.StringIO
+) -> None:
+    assert renderers
+    shop = open_shop()
+    shop.create_namespace()
+    secret(shop, "login", **{"values.yaml": json.dumps({"mode": "secretly"})})
+    renderer = RendererSettings("helm", values_from=(ValuesFrom("Secret", "login"),))
+    pulls = PullRequests.of(shop, namespace=shop.name, namespaces=(shop.name,), renderer=renderer)
+    is_it = '{{ if eq .Values.mode "secretly" }}'
+    kind = "apiVersion: v1\nkind: ConfigMap\n"
+    templates = {
+        "templates/a.yaml": f"{kind}metadata: {{name: a}}\ndata: {{key: {is_it}{CANARY}{{{{ else }}}}other{{{{ end }}}}, plain: x}}\n",
+        "templates/b.yaml": f"{is_it}{kind}metadata: {{name: of-canary}}\n{{{{ else }}}}{kind}metadata: {{name: of-other}}\n{{{{ end }}}}",
+    }
+    push_files(shop, chart(templates))
+    shop.applied()
+    pulls.reconnect()
+    changed = templates["templates/a.yaml"].replace("plain: x", "plain: z")
+    pulls.plan(pulls.branch({"templates/a.yaml": changed}))
+    assert "data.plain: x → z" in pulls.host.text
+    assert "of-" not in pulls.host.text
+    assert "other" not in pulls.host.text
+    assert_nothing_shown(pulls, logged, CANARY)
+    pulls.plan(pulls.branch({"templates/a.yaml": changed.replace(is_it, "").replace("{{ else }}other{{ end }}", "")}), 2)
+    guess = pulls.host.text
+    assert f"data.key: other → {CANARY}" in guess  # as git has it, whether or not that is what lives
+    pulls.plan(
+        pulls.branch(
+            {"templates/a.yaml": changed.replace(is_it, "").replace(f"{CANARY}{{{{ else }}}}other", "wrong").replace("{{ end }}", "")}
+        ),
+        3,
+    )
+    assert "data.key: other → wrong" in pulls.host.text
+    assert "of-" not in guess + pulls.host.text
+
+
 def test_what_sops_has_encrypted_is_a_placeholder(
     open_shop: Open, renderers: Path, logged: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:

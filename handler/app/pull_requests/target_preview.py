@@ -27,10 +27,11 @@ from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.plan import Change, Plan
 from handler.model.tree import ReadSet, Tree
-from handler.plan.visible_fields import changed, differing, visible
+from handler.plan.visible_fields import by_git, changed, differing, visible
 from handler.state.record import State
 
 Declared = Mapping[Identity, Manifest]
+_WITHOUT_CONDITIONS = frozenset({"file", "kustomize"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,12 @@ def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state:
     known = handler.dependencies(target.name).planner
     planner = Planner(target, known.applyset, handler.api(target), known.discovery, verdicts=dict(known.verdicts), custom=known.custom)
     judged_by = target.pull_requests.identity if target.pull_requests else ""
-    server = handler.api_as(target, judged_by) if judged_by else None
-    previewer = Previewer(planner, server, hidden, unnamed, renders.now.keys())
+    guessed = _is_guessed(target, then.rendered.renderer)
+    server = handler.api_as(target, judged_by) if judged_by and not guessed else None  # a refusal would tell what lives
+    previewer = Previewer(planner, server, hidden, unnamed, renders.now.keys(), guessed)
     preview = previewer.preview(_ask(target, then, state))
     plan = preview.plan
-    shown = partial(_shown, renders.now, renders.declared, mask)
+    shown = partial(_shown, renders, mask, hidden if guessed else None)
     plan = replace(
         plan,
         stages=tuple(tuple(map(shown, stage)) for stage in plan.stages),
@@ -119,7 +121,7 @@ def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state:
         problems,
         changed(renders.now, renders.declared),
         deployed=state.commit,
-        notes=_notes(target, renders, hidden, unnamed),
+        notes=_notes(target, renders, hidden, unnamed, guessed=guessed),
         declares=frozenset(renders.declared),
     )
 
@@ -143,6 +145,11 @@ def _has_other_values(target: Target) -> bool:
     """Whether a target has values that aren't in git."""
     substitutes = target.post_build is not None and bool(target.post_build.substitute_from)
     return substitutes or target.decryption is not None or bool(target.renderer.values_from)
+
+
+def _is_guessed(target: Target, renderer: str) -> bool:
+    """Whether values that aren't in git may decide what is declared: programs compare them, files and overlays only hold them."""
+    return _has_other_values(target) and (renderer not in _WITHOUT_CONDITIONS or target.renderer.helm_charts)
 
 
 def _hidden(
@@ -184,9 +191,10 @@ def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
     )
 
 
-def _shown(now: Declared, then: Declared, mask: CommitMask, change: Change) -> Change:
-    """Return a change as it may be read."""
-    seen = visible(change, now.get(change.identity), then.get(change.identity))
+def _shown(renders: _Renders, mask: CommitMask, guessed: Mapping[Identity, HiddenFields] | None, change: Change) -> Change:
+    """Return a change as it may be read. `guessed`: the hidden fields, where values that aren't in git may decide what lives."""
+    now, then = renders.now.get(change.identity), renders.declared.get(change.identity)
+    seen = visible(change, now, then) if guessed is None else by_git(change, now, then, guessed.get(change.identity, HiddenFields()))
     fields = tuple(replace(each, path=mask(each.path), declared=mask(each.declared), live=mask(each.live)) for each in seen.fields)
     return replace(seen, fields=fields, reason=mask(seen.reason))
 
@@ -195,11 +203,15 @@ def _masked(problem: Problem, mask: CommitMask) -> Problem:
     return Problem(mask(problem.subject), mask(problem.message), problem.place, mask(problem.fix))
 
 
-def _notes(target: Target, renders: _Renders, hidden: Mapping[Identity, HiddenFields], unnamed: Collection[Identity]) -> tuple[str, ...]:
+def _notes(
+    target: Target, renders: _Renders, hidden: Mapping[Identity, HiddenFields], unnamed: Collection[Identity], *, guessed: bool
+) -> tuple[str, ...]:
     """Say what of the target isn't compared; by what git and the settings say alone."""
     found = []
     if hidden:
         found.append("placeholders stand for values that aren't in git; what depends on them isn't compared")
+    if guessed:
+        found.append("what is changed is shown beside what git declares, not what lives: such values may decide that")
     if unnamed:
         found.append("objects whose names depend on such values are left out")
     if target.verify is not None:

@@ -52,7 +52,8 @@ class Previewer:
     """Previews one target. `server`: dry-runs by an identity that may; None: no server judges.
 
     `hidden`: the fields of objects that depend on values which aren't in git, in what is declared now or would be; `unnamed`: objects
-    whose very names do; `declared`: what git declares now.
+    whose very names do; `declared`: what git declares now. `guessed`: values that aren't in git may decide what is
+    declared, so that a member of which git says nothing now may be theirs.
     """
 
     planner: Planner
@@ -60,6 +61,7 @@ class Previewer:
     hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
     unnamed: frozenset[Identity] = frozenset()
     declared: Collection[Identity] = ()
+    guessed: bool = False
     _unjudged: list[Identity] = field(default_factory=list, init=False)
 
     def preview(self, ask: PlanRequest) -> Preview:
@@ -145,7 +147,7 @@ class Previewer:
         found = [
             judge(live, target, comparison.desired, facts)
             for identity, live in comparison.candidates.items()
-            if identity in self.declared or (identity.group_kind, identity.namespace) not in kinds
+            if identity in self.declared or not (self.guessed or (identity.group_kind, identity.namespace) in kinds)
         ]
         if not ask.prune:
             found = [replace(change, action=Action.SKIP, reason="prune is off") for change in found]

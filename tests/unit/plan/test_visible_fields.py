@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity
 from handler.model.plan import Action, Change, FieldChange
 from handler.plan.diff import field_changes
-from handler.plan.visible_fields import UNSEEN, changed, differing, visible
+from handler.plan.visible_fields import UNSEEN, by_git, changed, differing, visible
 
 CONFIG = Identity("", "ConfigMap", "shop", "a")
 CANARY = "hunter2-canary"
@@ -52,6 +53,21 @@ def test_what_lives_and_git_never_declared_stays_unseen() -> None:
 
 def test_where_the_base_declares_nothing_of_an_object_or_cannot_be_rendered_no_live_value_is_shown() -> None:
     assert seen({"k": CANARY}, None, manifest(k="2")) == {"data.k": (UNSEEN, "2")}
+
+
+@pytest.mark.parametrize("live", [{"k": "else", "x": "1"}, {"k": "decided", "x": "1"}, {"k": "else", "x": "2"}, {"k": "mine", "x": "1"}])
+@pytest.mark.parametrize("action", [Action.CREATE, Action.UPDATE, Action.UNCHANGED])
+def test_where_a_value_may_have_decided_what_lives_git_alone_says_what_changes(live: dict[str, str], action: Action) -> None:
+    now, then = manifest(k="else", x="1"), manifest(k="mine", x="1")
+    body = then.body() | {"data": live}
+    change = Change(action, CONFIG, "uid", fields=field_changes(CONFIG.group_kind, body, then.body()), manifest=then)
+    seen = by_git(change, now, then, HiddenFields())
+    assert (seen.action, [(each.live, each.declared) for each in seen.fields]) == (Action.UPDATE, [("else", "mine")])
+    assert by_git(change, None, then, HiddenFields()).action is Action.CREATE
+    assert by_git(change, then, then, HiddenFields()).action is Action.UNCHANGED
+    assert by_git(change, now, then, HiddenFields.of(then.body(), ["/data/k"])).action is Action.UNCHANGED
+    pruned = replace(change, action=Action.PRUNE)
+    assert by_git(pruned, now, None, HiddenFields()).action is Action.PRUNE
 
 
 def test_a_map_that_appears_beside_a_canary_shows_nothing_of_it() -> None:
