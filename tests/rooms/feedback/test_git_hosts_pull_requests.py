@@ -100,10 +100,10 @@ def test_a_comment_may_be_as_long_as_the_row_says(tried: TriedHost) -> None:
     assert edited.text == text[:-1]
 
 
-@pytest.mark.parametrize("comment", ["4711", "4711/1", "", "../7", "7/../../8", "7?x=1", "²"])
-def test_a_comment_that_is_not_there_is_none(tried: TriedHost, comment: str) -> None:
+def test_a_comment_that_is_not_there_is_none(tried: TriedHost) -> None:
     api, number = tried.api(), tried.propose().number
-    assert (api.comment(number, comment), api.edit_comment(number, comment, "text")) == (None, None)
+    for comment in ("4711", "4711/1", "", "../7", "7/../../8", "7?x=1", "²"):
+        assert (api.comment(number, comment), api.edit_comment(number, comment, "text")) == (None, None)
 
 
 def test_a_comment_on_another_pull_request_is_none(tried: TriedHost) -> None:
@@ -127,9 +127,10 @@ def test_who_may_push_is_asked(tried: TriedHost, right: Right, may: bool) -> Non
     assert tried.api().may_write(tried.person(right)) is (may and tried.tells_rights)
 
 
-@pytest.mark.parametrize("author", ["", "no-such-person", "9" * 12, '" OR "', "../ada", "a b", "ä/?#", "[bot]"])
-def test_no_such_account_may_push(tried: TriedHost, author: str) -> None:
-    assert not tried.api().may_write(author)
+def test_no_such_account_may_push(tried: TriedHost) -> None:
+    api = tried.api()
+    for author in ("", "no-such-person", "9" * 12, '" OR "', "../ada", "a b", "ä/?#", "[bot]"):
+        assert not api.may_write(author)
 
 
 @pytest.mark.parametrize(("right", "may"), [(Right.READER, False), (Right.WRITER, True)])

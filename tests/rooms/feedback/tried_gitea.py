@@ -41,24 +41,25 @@ class TriedGitea(TriedHost):
         return self.gitea.work(self.repository, self.owner, self.place / "work")
 
     def commit(self) -> str:
-        number = next(self._numbers)
-        self.work.git("checkout", "-q", "main")
-        made = self.work.write(f"main/{number}", str(number)).commit(f"Commit {number}")
-        self.work.push()
+        made = self._next("main")
+        self.push("main:main")
         return made
 
-    def branch(self, name: str, start: str = "main", account: Account | None = None) -> str:
-        """Push a branch with a commit of its own as the owner, or of a fork; return the commit."""
-        number = next(self._numbers)
+    def branch(self, name: str, start: str = "main") -> str:
+        """Make a branch with a commit of its own; return the commit. It isn't pushed."""
         self.work.git("checkout", "-q", "-b", name, start)
-        made = self.work.write(f"branch/{number}", str(number)).commit(f"Commit {number}")
-        self.push(name, account)
-        return made
+        return self._next(name)
 
-    def push(self, name: str, account: Account | None = None) -> None:
-        """Push a branch, by force, as this person, into their own repository of the name if one is given."""
+    def _next(self, branch: str) -> str:
+        """Make a commit on a branch."""
+        number = next(self._numbers)
+        self.work.git("checkout", "-q", branch)
+        return self.work.write(f"{branch}/{number}", str(number)).commit(f"Commit {number}")
+
+    def push(self, *refs: str, account: Account | None = None) -> None:
+        """Push branches (`<here>:<there>`) at once, by force, into the repository, or as this person into a fork."""
         remote = self.gitea.clone_url(f"{account.name}/shop", account) if account else "origin"
-        self.work.git("push", "-q", "--force", remote, f"HEAD:refs/heads/{name}")
+        self.work.git("push", "-q", "--force", remote, *refs)
 
     def shown(self, commit: str, context: str) -> tuple[str, str, str]:
         newest = [each for each in self.gitea.statuses(self.repository, commit) if each["context"] == context][-1]
@@ -66,18 +67,16 @@ class TriedGitea(TriedHost):
 
     def propose(self, right: Right = Right.WRITER, *, fork: bool = False, draft: bool = False) -> Proposal:
         person, name = self.people[right], f"idea-{next(self._numbers)}"
-        merge_base = self.commit()
-        if not self.work.git("ls-remote", "--heads", "origin", "release/1.x"):
-            self.work.git("push", "-q", "origin", "main:refs/heads/release/1.x")
-        self.work.git("push", "-q", "--force", "origin", "main:refs/heads/release/1.x")
+        merge_base, head = self._next("main"), self.branch(name)
+        self.push("main:main", "main:release/1.x", *(() if fork else (f"{name}:{name}",)))
         if fork:
             self._fork(person)
-        head = self.branch(name, account=person if fork else None)
+            self.push(f"{name}:{name}", account=person)
         source = f"{person.name}:{name}" if fork else name
         title = "WIP: a change" if draft else "A change"
         number = self.gitea.open_pull_request(self.repository, person, source, "release/1.x", title=title)
-        base = self.commit()
-        self.work.git("push", "-q", "--force", "origin", "main:refs/heads/release/1.x")
+        base = self._next("main")
+        self.push("main:main", "main:release/1.x")
         return Proposal(number, head, base, merge_base)
 
     def _fork(self, person: Account) -> None:
@@ -105,7 +104,7 @@ class TriedGitea(TriedHost):
         name = f"lone-{next(self._numbers)}"
         self.work.git("checkout", "-q", "--orphan", name)
         made = self.work.write(f"lone/{name}", name).commit("Alone")
-        self.push(name)
+        self.push(f"{name}:{name}")
         return made
 
     def reading(self) -> str:
