@@ -85,7 +85,7 @@ class Bitbucket:
         is_open = found.text("state") == "OPEN"
         return PullRequest(
             number=found.number("id"),
-            head=self._head(found) if is_open else self._late_head(found),
+            head=self._head(found, is_open=is_open),
             base=found.text("destination", "branch", "name"),
             author=_account(found.part("author")),
             is_open=is_open,
@@ -93,18 +93,26 @@ class Bitbucket:
             is_fork=fork.lower() != found.text("destination", "repository", "full_name").lower(),
         )
 
-    def _head(self, found: Answered) -> str:
-        """Return the whole id of a pull request's head, which a fork has if the repository has it not."""
-        beginning, fork = found.text("source", "commit", "hash"), found.words("source", "repository", "full_name")
-        for place in dict.fromkeys((self._repository, f"repositories/{quote(fork)}" if fork else self._repository)):
-            if commit := self._ask.find(f"{place}/commit/{quote(beginning, safe='')}", needs=_STATUSES):
-                return commit.commit("hash")
-        raise GitUnavailable.of(self._ask.subject, f"it has no commit {beginning[:40]}, which it names as a head")
+    def _head(self, found: Answered, *, is_open: bool) -> str:
+        """Return the whole id of a head, which a fork has if the repository has it not; empty: of a closed one, whose commit is gone."""
+        fork, hash_of = found.words("source", "repository", "full_name"), found.part("source", "commit", "hash")
+        if hash_of.value is None and not is_open:
+            return ""
+        beginning = hash_of.text()
+        commit = self._commit(self._repository, beginning) or (self._fork_commit(fork, beginning) if fork else None)
+        if commit is None and is_open:
+            raise GitUnavailable.of(self._ask.subject, f"it has no commit {beginning[:WHOLE]}, which it names as a head")
+        return commit.commit("hash") if commit else ""
 
-    def _late_head(self, found: Answered) -> str:
-        """Return the same of one that isn't open any more: its commit may be gone, and is of no use."""
-        beginning = found.words("source", "commit", "hash")
-        return beginning if len(beginning) == WHOLE else ""
+    def _commit(self, repository: str, beginning: str) -> Answered | None:
+        return self._ask.find(f"{repository}/commit/{quote(beginning, safe='')}", needs=_STATUSES)
+
+    def _fork_commit(self, fork: str, beginning: str) -> Answered | None:
+        """Return a fork's commit; that a fork is private says nothing of our token."""
+        try:
+            return self._commit(f"repositories/{quote(fork)}", beginning)
+        except AccessDenied:
+            return None
 
     def merge_base(self, base: str, head: str) -> str:
         """Ask for the common ancestor of two commits; where there is none, look whether both are there."""
@@ -114,9 +122,7 @@ class Bitbucket:
                 self._ask.get(f"{self._repository}/commit/{each}", needs=_STATUSES)
             return ""
         beginning = found.text("hash")
-        if len(beginning) < WHOLE:
-            found = self._ask.get(f"{self._repository}/commit/{quote(beginning, safe='')}", needs=_STATUSES)
-        return found.commit("hash")
+        return ((len(beginning) < WHOLE and self._commit(self._repository, beginning)) or found).commit("hash")
 
     def comment(self, number: int, comment: str) -> HostComment | None:
         """Ask for a comment; one that was deleted is still there, marked."""
