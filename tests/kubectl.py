@@ -40,6 +40,8 @@ RUNNING = (
     ("autoscaling/v2", "horizontalpodautoscalers"),
 )
 """What makes Pods, or scales them."""
+_NO_CONDITIONS = "status.conditions accessor error: <nil>"
+"""How `kubectl wait` ends where it meets an object in the moment in which its conditions are null."""
 _CONNECTIONS: dict[tuple[Path, bytes], ClusterConnection] = {}
 
 
@@ -66,6 +68,8 @@ class Kubectl:
         if arguments == ("create", "-f", "-") and given:
             return "".join(self._created(document) for document in documents(given))
         done = self.tried(*arguments, given=given)
+        while arguments[0] == "wait" and _NO_CONDITIONS in done.stderr:
+            done = self.tried(*arguments, given=given)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 

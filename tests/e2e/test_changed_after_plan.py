@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -254,17 +255,29 @@ def test_an_object_made_immutable_after_the_plan_isnt_recreated_by_that_run(shop
     assert again.counts == {"recreated": 1}, "the next plan shows it, and the guards count it"
 
 
-def test_a_record_write_that_meets_a_409_is_repeated_soon(shop: Shop, wired: Wire) -> None:
+def noted(shop: Shop) -> Callable[[str, str], bool]:
+    """Deploy, push what changes no object, and return which request then writes the record."""
     shop.push(config_map(shop.name, "a"))
     shop.applied()
     shop.work.write("deploy/note.yaml", "# no object, but something that the render reads\n")
     shop.work.commit("A note")
     shop.work.push()
-    state = state_name(shop.target.name)
-    touch = partial(shop.kubectl.run, "annotate", "cm", state, "-n", STATES, "touched=yes")
-    began = time.time()
-    result = run_meeting(shop, wired, lambda method, path: method == "PUT" and f"/configmaps/{state}" in path, touch)
+    return lambda method, path: method == "PUT" and f"/configmaps/{state_name(shop.target.name)}" in path
+
+
+def test_a_record_write_that_meets_a_409_is_repeated_soon(shop: Shop, wired: Wire) -> None:
+    due, record_write = "2031-01-01T00:00:00Z", noted(shop)
+    store, began = shop.handler.store(shop.target), time.time()
+    result = run_meeting(shop, wired, record_write, lambda: store.update(lambda state: replace(state, drift_due=due)))
     assert result.outcome is Outcome.UNCHANGED, told(result)
     assert began < result.next_try < time.time() + 5
     assert shop.run("tick").outcome is Outcome.UNCHANGED
+    assert shop.state().commit == shop.work.head()
+
+
+def test_a_record_write_that_meets_an_annotation_is_made_at_once(shop: Shop, wired: Wire) -> None:
+    record_write = noted(shop)
+    touch = partial(shop.kubectl.run, "annotate", "cm", state_name(shop.target.name), "-n", STATES, "touched=yes")
+    result = run_meeting(shop, wired, record_write, touch)
+    assert (result.outcome, result.next_try) == (Outcome.UNCHANGED, 0.0), told(result)
     assert shop.state().commit == shop.work.head()

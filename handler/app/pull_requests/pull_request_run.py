@@ -117,7 +117,7 @@ class PullRequestRuns:
             if refusal.status == GONE:
                 return None
             raise
-        if not is_commit_id(found.head):
+        if found.is_open and not is_commit_id(found.head):
             raise HostRefusal.of(f"pull request {asked.number}", f"the host names {found.head[:60]!a} as its head")
         return found
 

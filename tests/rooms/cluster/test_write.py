@@ -126,13 +126,15 @@ def test_a_dry_run_writes_nothing_and_shows_what_would_be(api: Api, kind: Kind, 
 def test_a_dry_runner_has_no_way_to_write(api: Api, wire: Wire, through: Callable[..., Api], kind: Kind, namespace: str) -> None:
     runner, resource, body = DryRunner(through()), kind("v1", "ConfigMap"), config_map(namespace, "a")
     live = api.post(resource.path(namespace), body)
-    asked = {"apply": (body,), "check": (body,), "merge": (body,), "become": (live, {**live, "data": {"a": "2"}})}
+    other = config_map(namespace, "b")
+    asked = {"apply": (body,), "check": (body,), "merge": (body,), "create": (other,), "become": (live, {**live, "data": {"a": "2"}})}
     assert {name for name in vars(DryRunner) if not name.startswith("_")} == asked.keys()
     answers = {name: getattr(runner, name)(resource, *arguments) for name, arguments in asked.items()}
     assert answers["become"]["data"] == {"a": "2"}
     assert len(wire.seen) == len(asked)
     assert all("dryRun=All" in path for _, path in wire.seen)
     assert api.get(resource.path(namespace, "a")) == live
+    assert api.get(resource.path(namespace, "b")) is None
 
 
 def test_a_dry_run_of_a_missing_namespace_or_kind_is_a_404_that_says_which(api: Api, kind: Kind, namespace: str) -> None:
