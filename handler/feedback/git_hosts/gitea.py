@@ -71,7 +71,7 @@ class Gitea(GitHubLike):
         """Follow the head's own commits to where they end; of several ends it is one that has no other above it."""
         best = ""
         for each in self._ends(base, head):
-            if not best or not self._own(best, each, 1):
+            if not best or not self._own(each, best, 1):  # it stands above the best until now
                 best = each
         return best
 
