@@ -32,8 +32,8 @@ def visible(change: Change, now: Manifest | None, then: Manifest | None) -> Chan
 def by_git(change: Change, now: Manifest | None, then: Manifest | None, hidden: HiddenFields) -> Change:
     """Return a change as git alone says it, whatever lives: for where values that aren't in git may have decided what does.
 
-    A template may compare such a value, which placeholders answer otherwise: what lives would tell the answer, and so would that it equals
-    what is declared. `now`, `then`: as for `visible`; deletions, and what is left alone, stay as they are.
+    What lives may hold a value where placeholders show none: by a comparison, a default, a commit before this one. So would it tell that it
+    equals what is declared. `now`, `then`: as for `visible`; deletions, and what is left alone, stay as they are.
     """
     if then is None or change.action not in (Action.CREATE, Action.UPDATE, Action.UNCHANGED):
         return visible(change, now, then)
@@ -44,8 +44,17 @@ def by_git(change: Change, now: Manifest | None, then: Manifest | None, hidden: 
     return Change(Action.UPDATE if fields else Action.UNCHANGED, change.identity, fields=fields, manifest=change.manifest)
 
 
+def by_name(change: Change) -> Change:
+    """Return a change that says of a live object only that it is declared: where nothing is known of what git declares before."""
+    if change.action not in (Action.UPDATE, Action.UNCHANGED):
+        return replace(change, fields=())
+    return Change(Action.UPDATE, change.identity, manifest=change.manifest)
+
+
 def _seen(each: FieldChange, between: Mapping[str, str]) -> FieldChange:
     """Show the live value of a field that git declares: openly before, or the same before and after."""
+    if each.live[:1] in ("{", "[") and each.live != between.get(each.path):  # a map or list may hold what git never declared
+        return _unseen(each)
     if each.path in between:
         return each if between[each.path] not in ("", MASKED) else _unseen(each)
     near = any(_holds(each.path, other) or _holds(other, each.path) for other in between)

@@ -101,15 +101,48 @@ def test_a_guess_is_not_told_from_the_value(substituted: PullRequests, guess: st
     assert "guess" not in logged.getvalue()
 
 
-def test_what_lives_by_hand_in_a_member_shows_only_where_git_declares_the_field(substituted: PullRequests, logged: io.StringIO) -> None:
+@pytest.mark.parametrize(
+    ("before", "tip", "guess"),
+    [
+        ("db=${PASSWORD:-none}", None, None),
+        ("x${PASSWORD:2:1}${PASSWORD:11}", None, None),
+        ("db=${PASSWORD}", configured("a", url="vault", plain="1", half="x"), None),
+        ("db=${PASSWORD}", "a: [broken", f"db={CANARY}"),
+        ("db=${PASSWORD}", "a: [broken", "db=wrong"),
+    ],
+    ids=["default", "pieces", "not deployed yet", "broken, guessed", "broken, not guessed"],
+)
+def test_what_lives_of_a_value_shows_by_no_default_piece_or_commit_before(
+    substituted: PullRequests, logged: io.StringIO, before: str, tip: str | None, guess: str | None
+) -> None:
+    push_files(substituted.shop, {f"{PATH}/a.yaml": configured("a", url=before, plain="1", half="x")})
+    substituted.shop.applied()
+    if tip:
+        push_files(substituted.shop, {f"{PATH}/a.yaml": tip})
+    substituted.reconnect()
+    changes: dict[str, str | None] = {"c.yaml": configured("c", key="1")}
+    if guess:
+        changes["a.yaml"] = configured("a", url=guess, plain="1", half="x")
+    substituted.plan(substituted.branch(changes))
+    lines = [line.split("  ")[0] for line in substituted.host.text.splitlines() if line.startswith(("~", "+", "-", "    "))]
+    name = substituted.shop.name
+    changed = [f"~ change ConfigMap/{name}/a"] if guess else []
+    assert sorted(lines) == sorted([f"+ create ConfigMap/{name}/c", *changed])
+    if not guess:
+        assert_nothing_shown(substituted, logged, CANARY)
+
+
+def test_what_lives_by_hand_in_a_member_shows_nowhere_beside_values_that_are_not_in_git(
+    substituted: PullRequests, logged: io.StringIO
+) -> None:
     shop = substituted.shop
     shop.kubectl.run(
         "patch", "configmap", "a", "-n", shop.name, "--type=merge", "-p", json.dumps({"data": {"extra": DRIFT, "plain": "by hand"}})
     )
     head = substituted.branch({"a.yaml": configured("a", url="db=${PASSWORD};", plain="1", half="${PASSWORD:0:10}", extra="mine")})
     substituted.plan(head)
-    assert "data.plain: by hand → 1" in substituted.host.text
-    assert "data.extra: (not shown) → mine" in substituted.host.text
+    assert "by hand" not in substituted.host.text
+    assert "data.extra: " in substituted.host.text
     assert_nothing_shown(substituted, logged, CANARY, DRIFT)
 
 

@@ -81,7 +81,8 @@ class PullRequestRuns:
 
     def _planned(self, job: Job, stop: threading.Event) -> str:
         asked = self._asked(job)
-        if job.comment and not job.changed and not self._is_command(asked):
+        is_asked = bool(job.comment) and self._is_command(asked)
+        if job.comment and not job.changed and not is_asked:
             return "the comment doesn't ask for a plan, or its author may not push"
         found = self._found(asked)
         if found is None or not found.is_open:
@@ -90,7 +91,7 @@ class PullRequestRuns:
         feedback = asked.lead.repository.feedback
         if found.is_fork and not (feedback and feedback.forks):
             return "it comes from a fork, and `forks` is off"
-        if found.is_draft and not job.comment:
+        if found.is_draft and not is_asked:
             return "it is a draft"
         targets = tuple(each for each in asked.targets if each.revision.ref == f"refs/heads/{found.base}")
         if not targets:

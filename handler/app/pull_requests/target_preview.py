@@ -27,11 +27,10 @@ from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.plan import Change, Plan
 from handler.model.tree import ReadSet, Tree
-from handler.plan.visible_fields import by_git, changed, differing, visible
+from handler.plan.visible_fields import by_git, by_name, changed, differing, visible
 from handler.state.record import State
 
 Declared = Mapping[Identity, Manifest]
-_WITHOUT_CONDITIONS = frozenset({"file", "kustomize"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +57,11 @@ class TargetPreview:
 
 @dataclass(slots=True)
 class _Renders:
-    """What git declares at two trees, by one set of placeholders."""
+    """What git declares at two trees, by one set of placeholders. `is_base_known`: whether the base can be rendered."""
 
     now: Declared
     then: Prepared
+    is_base_known: bool = True
 
     @property
     def declared(self) -> Declared:
@@ -102,7 +102,7 @@ def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state:
     known = handler.dependencies(target.name).planner
     planner = Planner(target, known.applyset, handler.api(target), known.discovery, verdicts=dict(known.verdicts), custom=known.custom)
     judged_by = target.pull_requests.identity if target.pull_requests else ""
-    guessed = _is_guessed(target, then.rendered.renderer)
+    guessed = _has_other_values(target) or not renders.is_base_known
     server = handler.api_as(target, judged_by) if judged_by and not guessed else None  # a refusal would tell what lives
     previewer = Previewer(planner, server, hidden, unnamed, renders.now.keys(), guessed)
     preview = previewer.preview(_ask(target, then, state))
@@ -132,7 +132,7 @@ def _rendered(handler: TargetRunner, target: Target, merge: MergeResult, state: 
     try:
         now = _prepared(handler, target, merge.now, state, number)
     except AuthorError:
-        return _Renders({}, then)
+        return _Renders({}, then, is_base_known=False)
     return _Renders({item.identity: item.manifest for stage in now.stages for item in stage}, then)
 
 
@@ -142,14 +142,12 @@ def _prepared(handler: TargetRunner, target: Target, tree: Tree, state: State, n
 
 
 def _has_other_values(target: Target) -> bool:
-    """Whether a target has values that aren't in git."""
+    """Whether a target has values that aren't in git.
+
+    They may be anything that lives, whatever placeholders say: by a default in place of one, a piece that both sets share, a commit before.
+    """
     substitutes = target.post_build is not None and bool(target.post_build.substitute_from)
     return substitutes or target.decryption is not None or bool(target.renderer.values_from)
-
-
-def _is_guessed(target: Target, renderer: str) -> bool:
-    """Whether values that aren't in git may decide what is declared: programs compare them, files and overlays only hold them."""
-    return _has_other_values(target) and (renderer not in _WITHOUT_CONDITIONS or target.renderer.helm_charts)
 
 
 def _hidden(
@@ -194,7 +192,12 @@ def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
 def _shown(renders: _Renders, mask: CommitMask, guessed: Mapping[Identity, HiddenFields] | None, change: Change) -> Change:
     """Return a change as it may be read. `guessed`: the hidden fields, where values that aren't in git may decide what lives."""
     now, then = renders.now.get(change.identity), renders.declared.get(change.identity)
-    seen = visible(change, now, then) if guessed is None else by_git(change, now, then, guessed.get(change.identity, HiddenFields()))
+    if guessed is None:
+        seen = visible(change, now, then)
+    elif not renders.is_base_known:
+        seen = by_name(change)
+    else:
+        seen = by_git(change, now, then, guessed.get(change.identity, HiddenFields()))
     fields = tuple(replace(each, path=mask(each.path), declared=mask(each.declared), live=mask(each.live)) for each in seen.fields)
     return replace(seen, fields=fields, reason=mask(seen.reason))
 
@@ -210,12 +213,12 @@ def _notes(
     found = []
     if hidden:
         found.append("placeholders stand for values that aren't in git; what depends on them isn't compared")
-    if guessed:
+    if guessed and renders.is_base_known:
         found.append("what is changed is shown beside what git declares, not what lives: such values may decide that")
     if unnamed:
         found.append("objects whose names depend on such values are left out")
     if target.verify is not None:
         found.append("signatures aren't checked before the merge")
-    if not renders.now:
-        found.append("what the base declares can't be rendered, so no live value is shown")
+    if not renders.is_base_known:
+        found.append("what the base declares can't be rendered: what changes of the objects that live isn't known")
     return tuple(found)

@@ -14,7 +14,7 @@ from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity
 from handler.model.plan import Action, Change, FieldChange
 from handler.plan.diff import field_changes
-from handler.plan.visible_fields import UNSEEN, by_git, changed, differing, visible
+from handler.plan.visible_fields import UNSEEN, by_git, by_name, changed, differing, visible
 
 CONFIG = Identity("", "ConfigMap", "shop", "a")
 CANARY = "hunter2-canary"
@@ -75,6 +75,21 @@ def test_a_map_that_appears_beside_a_canary_shows_nothing_of_it() -> None:
     now = Manifest.of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}}, "")
     change = Change(Action.UPDATE, CONFIG, fields=(FieldChange("data", '{"x": "1"}', f'{{"k": "{CANARY}"}}', "someone"),), manifest=then)
     assert visible(change, now, then).fields == (FieldChange("data", '{"x": "1"}', UNSEEN),)
+
+
+@pytest.mark.parametrize("live", [f'[{{"name": "main", "env": "{CANARY}"}}]', f'{{"k": "{CANARY}"}}'])
+def test_a_list_or_map_that_becomes_a_text_shows_nothing_that_others_have_put_into_it(live: str) -> None:
+    now, then = manifest(k="1"), manifest(k="2")
+    change = Change(Action.UPDATE, CONFIG, fields=(FieldChange("data.k", "2", live), FieldChange("data.other", "2", live)), manifest=then)
+    assert [each.live for each in visible(change, now, then).fields] == [UNSEEN, UNSEEN]
+
+
+def test_of_an_object_that_lives_while_the_base_is_not_known_only_its_name_shows() -> None:
+    fields = (FieldChange("data.k", "2", CANARY),)
+    for action in (Action.UPDATE, Action.UNCHANGED):
+        seen = by_name(Change(action, CONFIG, "uid", fields=fields))
+        assert (seen.action, seen.fields) == (Action.UPDATE, ())
+    assert by_name(Change(Action.CREATE, CONFIG, fields=fields)).action is Action.CREATE
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["1", "2", CANARY])), st.data())
