@@ -60,11 +60,8 @@ def _changes(original: Sequence[bytes], changed: Sequence[bytes]) -> list[_Chang
 
 
 def _furthest(original: Sequence[bytes], changed: Sequence[bytes]) -> list[list[int]] | None:
-    """Return how far each diagonal gets with 0, 1, 2… edits, the last of which reach the end; None: that takes too many steps.
-
-    E. Myers, "An O(ND) Difference Algorithm and Its Variations", 1986, as git compares. Of n edits, diagonal k stands at (k + n) / 2.
-    """
-    steps, ends, last = STEPS, list[list[int]](), len(original) - len(changed)
+    """Return how far each diagonal gets with 0, 1, 2… edits (Myers, 1986, as git compares); None: that takes too many steps."""
+    steps, ends, last = STEPS, list[list[int]](), len(original) - len(changed)  # of n edits, diagonal k stands at (k + n) / 2
     while steps > 0:
         edits, row = len(ends), list[int]()
         for diagonal in range(-edits, edits + 1, 2):
@@ -101,19 +98,27 @@ def _same(ends: Sequence[Sequence[int]], first: int, second: int) -> list[_Block
 
 def _joined(original: Sequence[bytes], anchors: Container[bytes], ours: list[_Change], theirs: list[_Change]) -> list[_Change] | None:
     """Return all changes in their order; None: two of them touch, or might as git sees them."""
-    spans = [_span(original, anchors, change) for change in theirs]
-    for mine in ours:
-        first, last = _span(original, anchors, mine)
-        if any(first <= end and start <= last for start, end in spans):
+    spans = _Spans(original, anchors)
+    found = sorted([(*spans.of(change), True) for change in ours] + [(*spans.of(change), False) for change in theirs])
+    reach = {True: -1, False: -1}  # how far each side's changes go that begin before
+    for first, last, is_ours in found:
+        if first <= reach[not is_ours]:
             return None
+        reach[is_ours] = max(reach[is_ours], last)
     return sorted([*ours, *theirs], key=lambda each: (each[0], each[1]))
 
 
-def _span(original: Sequence[bytes], anchors: Container[bytes], change: _Change) -> tuple[int, int]:
-    """Return between which lines a change may be seen: up to the next anchors, for among other lines it might be any."""
-    first, last, _ = change
-    while last < len(original) and original[last] not in anchors:
-        last += 1
-    while first > 0 and original[first - 1] not in anchors:
-        first -= 1
-    return first, last
+class _Spans:
+    """Between which lines a change may be seen: up to the next anchors, for among other lines it might be any."""
+
+    def __init__(self, original: Sequence[bytes], anchors: Container[bytes]) -> None:
+        count = len(original)
+        self._after, self._before = [count] * (count + 1), [0] * (count + 1)
+        for at in range(count - 1, -1, -1):
+            self._after[at] = at if original[at] in anchors else self._after[at + 1]
+        for at in range(1, count + 1):
+            self._before[at] = at if original[at - 1] in anchors else self._before[at - 1]
+
+    def of(self, change: _Change) -> tuple[int, int]:
+        """Return from and to which line."""
+        return self._before[change[0]], self._after[change[1]]

@@ -15,6 +15,7 @@ from handler.model.commit_status import StatusState, fitting
 from handler.model.errors import Problem
 from handler.model.numbers import counted, many
 from handler.model.plan import Action, Change, FieldChange, Plan
+from handler.model.tree import printable
 
 LINES = 60
 """Lines of one target's plan that are shown unfolded."""
@@ -27,6 +28,7 @@ _SIGNS = {
     Action.CREATE: ("+ create", 3),
     Action.SKIP: ("= leave", 4),
 }
+_LINE, _MOST_TICKS = 500, 8
 _TICKS = re.compile(r"`{3,}")
 
 
@@ -178,7 +180,9 @@ def _field(each: FieldChange) -> str:
 
 
 def _one_line(value: str) -> str:
-    return value.replace("\r", "").replace("\n", "⏎")
+    """Return a text as one line of bounded length, without what turns or breaks lines, nor many backticks in a row."""
+    shown = printable(value.replace("\r", "").replace("\n", "⏎"), _LINE)
+    return _TICKS.sub(lambda run: run.group() if len(run.group()) <= _MOST_TICKS else "`" * _MOST_TICKS + "…", shown)
 
 
 def _block(lines: Iterable[str]) -> str:
@@ -201,7 +205,7 @@ def _cut(parts: Sequence[str], touched: Sequence[TargetPreview], longest: int) -
     for each in touched:
         lines, kept, size = [*_lines(each)], list[str](), 0
         for line in lines:
-            size += len(line) + 1
+            size += len(_one_line(line)) + 1
             if size > room - 300:
                 break
             kept.append(line)

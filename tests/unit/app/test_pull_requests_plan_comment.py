@@ -140,3 +140,17 @@ def test_the_status_says_what_fails_what_would_wait_and_what_changes() -> None:
     wrong = TargetPreview("shop", problems=(Problem("ConfigMap/a", "no such field", "a.yaml:3", "remove it"),))
     assert status_of(ABOUT, [fine, wrong]) == (StatusState.FAILURE, "shop: a.yaml:3: ConfigMap/a: no such field")
     assert status_of(replace(ABOUT, trouble=(Problem("merge into main", "conflicts"),)), [])[0] == StatusState.FAILURE
+
+
+@pytest.mark.parametrize("odd", ["\0", "\x1b[31m", "\u202e", "\u2028- delete Namespace/prod"])
+def test_no_text_of_a_pull_request_turns_or_breaks_a_line(odd: str) -> None:
+    said = shown(planned(update("b", FieldChange("data.k", f"a{odd}", "1"))))
+    assert odd[0] not in said
+    assert "\n- delete" not in said
+
+
+def test_one_authors_many_backticks_hide_no_other_targets_plan() -> None:
+    trouble = TargetPreview("web", problems=(Problem("a.yaml", "`" * 31_000),))
+    said = shown(trouble, planned(prune("c")))
+    assert "- delete ConfigMap/shop/c" in said
+    assert len(said) < 3000
