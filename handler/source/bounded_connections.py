@@ -49,7 +49,7 @@ class Deadline:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.expired = False
+        self.expired = self.opened = False  # `opened`: the request in hand has a connection of its own, which was never idle
         self._end = time.monotonic() + seconds
         self._socket: socket.socket | None = None
         self._kept: Closing | None = None
@@ -92,16 +92,17 @@ class Deadline:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # below TLS: an SSLSocket's own shutdown isn't safe from here
 
 
-def _watch(used: socket.socket | None) -> None:
+def _watch(used: socket.socket | None, *, opened: bool = False) -> None:
     deadline = getattr(_current, "deadline", None)
     if deadline:
+        deadline.opened |= opened
         deadline.watch(used)
 
 
 class _Plain(HTTPConnection):
     def _new_conn(self) -> socket.socket:
         used = super()._new_conn()
-        _watch(used)  # a proxy's answer to CONNECT can drip, too
+        _watch(used, opened=True)  # a proxy's answer to CONNECT can drip, too
         return used
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # urllib3 overrides http.client alike
@@ -236,9 +237,10 @@ def content(response: BaseHTTPResponse, most: int, deadline: Deadline) -> bytes 
 def _connected(
     pools: urllib3.PoolManager, request: HttpRequest, authorization: str, timeouts: Timeouts, deadline: Deadline
 ) -> BaseHTTPResponse:
-    """Send; a connection that the host closed while idle is replaced once."""
+    """Send; a connection that the host closed while idle is replaced once. A write that a new one may have brought isn't sent again."""
 
     def once() -> BaseHTTPResponse:
+        deadline.opened = False
         return pools.request(
             request.method or ("GET" if request.body is None else "POST"),
             request.url,
@@ -254,6 +256,6 @@ def _connected(
     try:
         return once()
     except ProtocolError:
-        if deadline.expired:
+        if deadline.expired or (deadline.opened and request.method not in ("", "GET")):
             raise
         return once()

@@ -309,3 +309,11 @@ def test_a_write_over_a_connection_that_was_closed_while_idle_is_sent_again(host
     asked.get("a")
     host.answers = [Canned(cut=True), Canned.of({"id": 1})]
     assert asked.send("POST", "b", {}) == {"id": 1}
+
+
+@pytest.mark.parametrize(("method", "times"), [("POST", 1), ("PATCH", 1), ("GET", 2)])
+def test_a_write_that_may_have_arrived_is_not_sent_again(host: CannedHost, method: str, times: int) -> None:
+    host.answers = [Canned(cut=True)]
+    with pytest.raises(GitUnavailable):
+        api(host).send(method, "comments", None if method == "GET" else {})
+    assert len(host.came) == times

@@ -15,7 +15,7 @@ from handler.model.errors import GitUnavailable
 from handler.model.event import Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
-from handler.model.run_event import HealthFound, PlanHeld, RunEnded, RunPhase
+from handler.model.run_event import PlanHeld, RunEnded, RunPhase
 from handler.state.commit_status_update import kept
 from handler.state.record import Attempt, HeldPlan, Run, State
 from tests.unit.app.shown_commits import URL, A, B, Records, owed, shop
@@ -153,4 +153,3 @@ def test_a_host_that_is_down_holds_up_no_other_host() -> None:
 def test_it_is_a_row_of_feedback_and_hears_no_other_event() -> None:
     assert kind("statuses") is CommitStatuses, FEEDBACK
     assert CommitStatuses.hears == (RunPhase, RunEnded, PlanHeld)
-    assert HealthFound not in CommitStatuses.hears
