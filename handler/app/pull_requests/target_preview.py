@@ -142,10 +142,7 @@ def _prepared(handler: TargetRunner, target: Target, tree: Tree, state: State, n
 
 
 def _has_other_values(target: Target) -> bool:
-    """Whether a target has values that aren't in git.
-
-    They may be anything that lives, whatever placeholders say: by a default in place of one, a piece that both sets share, a commit before.
-    """
+    """Whether a target has values that aren't in git: they may be anything that lives, whatever placeholders say."""
     substitutes = target.post_build is not None and bool(target.post_build.substitute_from)
     return substitutes or target.decryption is not None or bool(target.renderer.values_from)
 
