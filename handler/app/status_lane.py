@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError, GitUnavailable
@@ -45,9 +45,9 @@ class DueLook:
 
 
 class StatusLane:
-    """The looks for one host. Safe to share between threads. `look`: returns after how many seconds to look again, None: not by itself."""
+    """The looks for one host. Safe to share between threads."""
 
-    def __init__(self, look: Callable[[DueLook], float | None], mask: Callable[[str], str]) -> None:
+    def __init__(self, look: Callable[[DueLook], None], mask: Callable[[str], str]) -> None:
         self._look, self._mask = look, mask
         self._changed = threading.Condition()
         self._due: dict[str, DueLook] = {}
@@ -63,8 +63,9 @@ class StatusLane:
             older = self._due.get(due.target)
             self._due[due.target] = due.joined(older) if older else due
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="commit statuses", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="commit statuses", daemon=True)
+                thread.start()
+                self._thread = thread
             self._changed.notify_all()
 
     def settle(self, end: float) -> bool:
@@ -100,7 +101,7 @@ class StatusLane:
 
     def _looked(self, due: DueLook) -> None:
         try:
-            again = self._look(due)
+            self._look(due)
         except GitUnavailable as error:
             self._failures += 1
             pause = error.pause if isinstance(error, HostBusy) else TRANSIENT.after(self._failures)
@@ -112,8 +113,6 @@ class StatusLane:
         else:
             self._failures = 0
             self._logged.pop(due.target, None)
-            if again is not None:
-                self.add(replace(due, at=time.monotonic() + again, failures=0))
 
     def _later(self, due: DueLook, error: AnnealError, pause: float) -> None:
         """Look again after a pause; log why, once as long as it is for the same reason."""

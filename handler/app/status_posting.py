@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
@@ -19,18 +18,15 @@ from typing import ClassVar, Protocol
 from handler.app.status_lane import DueLook
 from handler.config.settings import Settings, Target
 from handler.model.commit_status import CommitStatus, StatusState, fitting, status_context
-from handler.model.errors import AccessDenied, GitUnavailable
+from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, Moved
 from handler.model.host_answer import HostRefusal
-from handler.model.numbers import many
 from handler.state import commit_status_update
 from handler.state.record import State
 from handler.state.recorded_commit_status import RecordedCommitStatus
 from handler.state.store import StateStore
 
 _LOG = logging.getLogger("anneal.feedback")
-GATHERED = 2.0
-"""Seconds in which targets that a commit doesn't touch are gathered for one status."""
-_KEPT = 200  # commits of which it is known for how many targets they change nothing
+_UNTOUCHED = "targets that read nothing of what changed stay as they are"
 
 
 class StatusHost(Protocol):
@@ -62,19 +58,10 @@ class RecordsAndHosts(Protocol):
 
 
 @dataclass
-class _Untouched:
-    """For which targets one commit changes nothing. `grown`: when the last was found; `shown`: of how many the host knows."""
-
-    targets: set[str] = field(default_factory=set)
-    grown: float = 0.0
-    shown: int = 0
-
-
-@dataclass
 class _Look:
     """One look at a record. `news`: see `DueLook`; `done`: what the host has by now; `dropped`: what it never gets.
 
-    `again`: seconds to the next look; None: it isn't due by itself.
+    `failed`: the first thing that kept a status from being posted; the others are posted all the same.
     """
 
     target: Target
@@ -83,7 +70,7 @@ class _Look:
     news: frozenset[str]
     done: list[RecordedCommitStatus] = field(default_factory=list)
     dropped: list[RecordedCommitStatus] = field(default_factory=list)
-    again: float | None = None
+    failed: AnnealError | None = None
 
 
 class StatusPosting:
@@ -93,36 +80,43 @@ class StatusPosting:
         self._settings, self._ways, self._mask = settings, ways, mask
         self._targets = {target.name: target for target in settings.targets}
         self._pending: dict[str, tuple[str, str]] = {}
-        self._untouched: OrderedDict[tuple[str, str], _Untouched] = OrderedDict()
         self._wrote = -math.inf
 
     def is_pending(self, target: str, commit: str) -> bool:
         """Whether the host shows a target's commit as pending, by a post of this process."""
         return self._pending.get(target, ("",))[0] == commit
 
-    def look(self, due: DueLook) -> float | None:
-        """Post what a target's record owes; return after how many seconds to look again, None: not by itself. Raises AnnealError."""
+    def look(self, due: DueLook) -> None:
+        """Post what a target's record owes. Raises AnnealError: what kept a part of it from being posted."""
         target = self._targets[due.target]
         state = self._ways.brief_store(target).read().state
         if state is None or all(self._is_shown(target, each) for each in state.commit_statuses):
-            return None
+            return
         look = _Look(target, state, self._ways.git_api(target), due.news)
-        for status in reversed(state.commit_statuses):
+        for status in sorted(reversed(state.commit_statuses), key=lambda each: each.hinted):  # what git is asked about comes last
             if not self._is_shown(target, status):
-                self._judge(look, status)
+                self._tried(look, status)
         if look.done or look.dropped:
             self._ways.store(target).update(lambda state: _marked(state, look))
         self._repeat_late(look)
-        return look.again
+        if look.failed:
+            raise look.failed
 
     def _is_shown(self, target: Target, status: RecordedCommitStatus) -> bool:
         return status.posted or self._pending.get(target.name) == (status.commit, status.text)
 
+    def _tried(self, look: _Look, status: RecordedCommitStatus) -> None:
+        """Post one status; a host that doesn't answer isn't asked for the next."""
+        if isinstance(look.failed, GitUnavailable):
+            return
+        try:
+            self._judge(look, status)
+        except AnnealError as error:
+            look.failed = look.failed if look.failed and not isinstance(error, GitUnavailable) else error
+
     def _judge(self, look: _Look, status: RecordedCommitStatus) -> None:
         if status.hinted and not self._ways.is_overtaken(look.target, look.state, status):
             look.dropped.append(status)
-        elif status.state == StatusState.UNTOUCHED:
-            self._gather(look, status)
         elif self._is_sent(look, self._status(look.target, status), is_news=_is_news(look, status)) and not status.is_end:
             self._pending[look.target.name] = status.commit, status.text
         else:
@@ -133,6 +127,8 @@ class StatusPosting:
         assert feedback is not None  # noqa: S101 - only such targets are due
         at = feedback.page_url or (page.url if page else "")
         link = f"{at}/ui/targets/{target.name}" if at else ""
+        if status.state == StatusState.UNTOUCHED:  # one for all such targets
+            return CommitStatus(status.commit, status_context(self._settings.installation), StatusState.UNTOUCHED, _UNTOUCHED)
         context = status_context(self._settings.installation, target.name)
         return CommitStatus(status.commit, context, StatusState(status.state), fitting(self._mask(status.text)), link)
 
@@ -150,7 +146,7 @@ class StatusPosting:
                 fix = "let the token write commit statuses of the repository, or give another one; check feedback.apiUrl"
                 raise AccessDenied(*(replace(each, fix=fix) for each in refusal.problems)) from None
             if refusal.status == 409:
-                raise GitUnavailable(*refusal.problems) from None
+                raise Moved(*refusal.problems) from None  # of this repository; its host goes on with others
             _LOG.warning("a commit status is refused", extra={"fields": {**fields, "why": self._mask(str(refusal))}})
             return False
         finally:
@@ -158,38 +154,20 @@ class StatusPosting:
         _LOG.info("commit status", extra={"fields": fields})
         return True
 
-    def _gather(self, look: _Look, status: RecordedCommitStatus) -> None:
-        """Count one more target that a commit doesn't touch; once no other has come for a while, show for how many that is so."""
-        key = look.target.repository.url, status.commit
-        found = self._untouched.setdefault(key, _Untouched())
-        while len(self._untouched) > _KEPT:
-            self._untouched.popitem(last=False)
-        now = time.monotonic()
-        if look.target.name not in found.targets:
-            found.targets.add(look.target.name)
-            found.grown = now
-        if now - found.grown < GATHERED:
-            look.again = GATHERED
-            return
-        if found.shown != len(found.targets):
-            shown = replace(self._status(look.target, status), context=status_context(self._settings.installation), link="")
-            text = f"changes nothing for {many(len(found.targets), 'target')}"
-            self._is_sent(look, replace(shown, text=text), is_news=found.shown > 0)
-            found.shown = len(found.targets)
-        look.done.append(status)
-
     def _repeat_late(self, look: _Look) -> None:
-        """Show an end once more that another process has posted while a pending of ours was on its way."""
+        """Show an end once more that another process may have posted while a pending of ours was on its way, marked or not."""
         name = look.target.name
         if not any(self._pending.get(name) == (each.commit, each.text) for each in look.state.commit_statuses):
             return
         fresh = self._ways.brief_store(look.target).read().state
         for each in fresh.commit_statuses if fresh else ():
-            if each.commit == self._pending[name][0] and each.is_end and each.posted:
+            if each.commit == self._pending[name][0] and each.is_end:
                 self._is_sent(look, self._status(look.target, each), is_news=True)
 
 
 def _is_news(look: _Look, status: RecordedCommitStatus) -> bool:
+    if status.state == StatusState.UNTOUCHED:
+        return False  # it may be of another target
     return status.run in look.news or (not status.is_end and status.commit in look.news)
 
 

@@ -1,6 +1,7 @@
 """Messages of the queue, as Lambda hands them over: each is run to its end; those that came to none are reported, and come again.
 
-Law: messages of a FIFO queue are worked on in their order; one that fails ends its group, which is its target, and no other. What is
+Law: messages of a FIFO queue are worked on in their order, plans of pull requests after all others; one that fails ends its group, which
+is its target, and no other. What is
 reported comes back later and later, and after the queue's `maxReceiveCount` it is a dead letter.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
@@ -8,6 +9,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,6 +22,9 @@ from handler.functions.bootstrap import Added, bootstrap, clusters
 from handler.model import deadline as invocation
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError
+from handler.model.event import Job
+from handler.model.pull_request import is_pull_request
+from handler.model.result import Result
 from handler.model.run_event import RunEvent, unheard
 from handler.queues import Queue, message
 from handler.queues.message_outcome import MARGIN, Run, handle
@@ -74,7 +79,7 @@ class Batch:
         """Return which messages of an event must come again."""
         left = context.get_remaining_time_in_millis() / 1000
         deadline = time.monotonic() + left - SAFETY
-        received = [Received.of(row) for row in event["Records"]]
+        received = sorted((Received.of(row) for row in event["Records"]), key=lambda each: is_pull_request(each.group))
         failed: set[str] = set()
         again: list[Received] = []
         unbegun: list[Received] = []
@@ -102,14 +107,22 @@ class Batch:
             self._postpone((received,), 0)
             return False
         self._postpone((received,), deadline - time.monotonic() + SAFETY + AFTER)
+        at = 0.0
+
+        def run(job: Job, stop: threading.Event) -> Result:
+            nonlocal at
+            result = self._run(job, stop)
+            at = result.again_at
+            return result
+
         try:
             with invocation.until(deadline - RELEASE):
-                settled = handle(work, self._run, self._queue.put, deadline)
+                settled = handle(work, run, self._queue.put, deadline)
         except AnnealError as error:  # what is left to do can't be put into the queue: it is done again, whole
             _LOG.warning("a message isn't acknowledged", extra={"fields": {**fields, "run": work.run, "seen": str(error)}})
             settled = False
         if not settled:
-            again = TRANSIENT.after(received.count)
+            again = max(TRANSIENT.after(received.count), round(at - time.time()))
             _LOG.warning("a message comes again", extra={"fields": {**fields, "run": work.run, "seconds": again}})
             self._postpone((received,), again)
         return settled

@@ -80,10 +80,10 @@ def by_record(name: str, summary: Summary, start: float, end: float) -> float:
     """Return for which moment between two times a target's record asks for a run; 0: for none.
 
     A retry or a drift run is asked for once when its time comes; overdue ones, an open attempt (it may be under way), requests not
-    begun yet, and ends that a git host doesn't show yet every few minutes.
+    begun yet, and ends that a git host doesn't show yet every few minutes; the last of a suspended target, too.
     """
     if summary.suspension(end):
-        return 0.0
+        return due_between((name,), AGAIN, start, end).get(name, 0.0) if summary.owes else 0.0
     times = [seconds_of(text) for text in (summary.next_try, summary.drift_due) if text]
     if fallen := [at for at in times if start <= at < end]:
         return max(fallen)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 NAMED = ("replay", "oneoff")  # triggers of named requests, by a person or a pipeline, which wait for an id's end
 RESOURCE = "resource"
 """The trigger of what an instance's object, or one that its trigger lists, asks for."""
+MOST_COMMENTS = 10
+"""Comments on one pull request whose authors are asked for: one of many that may not ask displaces no other."""
 PULL_REQUEST = "pull-request"
 """The trigger of a plan on a pull request, and the kind of an event that asks for one."""
 ASKED = (*NAMED, "approval", "rollback", "unpin", "promotion")  # what reports call those (`Job.cause`)
@@ -70,8 +72,8 @@ class Job:
     """One request to run a target.
 
     `trigger`: push | replay | tick | drift | resource | oneoff | pull-request. `hint`: the commit a webhook named. `commit`: an explicit
-    one, which pins. `comment`: the id of a comment that asks for a pull request's plan (`target`: `pull_request_name`); empty: none does.
-    `changed`: beside that comment, the pull request itself has changed, so it is planned whatever the comment is worth.
+    one, which pins. `comments`: the ids of comments that ask for a pull request's plan (`target`: `pull_request_name`); empty: none does.
+    `changed`: beside those, the pull request itself has changed, so it is planned whatever they are worth.
     `rollback`: go back to the commit that was deployed before, and pin it. `promote`: a person brings what another target has, pinned to
     nothing; it is asked for in this process alone.
     `force`: run although nothing changed; it never passes a guard. `approve`: a held id. `unpin`: end the pin first.
@@ -100,7 +102,7 @@ class Job:
     joined: tuple[str, ...] = ()
     moment: float = 0.0
     promote: bool = False
-    comment: str = ""
+    comments: tuple[str, ...] = ()
     changed: bool = False
 
     @property
@@ -152,6 +154,7 @@ class Job:
         """
         alike = not (self.acts or newer.acts) and self.is_plan == newer.is_plan
         assert alike, "only plain jobs are merged"  # noqa: S101 - the queue's law, and a wrong pin where it is broken
+        comments = tuple(dict.fromkeys((*self.comments, *newer.comments)))[-MOST_COMMENTS:]
         named = max((self, newer), key=lambda job: (job.trigger in ("replay", "oneoff"), job.trigger != "tick", job is newer))
         return Job(
             target=newer.target,
@@ -161,6 +164,6 @@ class Job:
             deliveries=(*self.deliveries, *newer.deliveries)[-20:],
             looks=newer.looks if newer.hint else self.looks,
             asked=max(self.asked, newer.asked) if self.asked and newer.asked else 0.0,
-            comment=(comment := newer.comment or self.comment),
-            changed=bool(comment) and any(each.changed or not each.comment for each in (self, newer)),
+            comments=comments,
+            changed=bool(comments) and any(each.changed or not each.comments for each in (self, newer)),
         )

@@ -11,7 +11,7 @@ Another version is refused, never guessed at: the field that an old process does
 by that. A message of SQS becomes a dead letter, to be redriven when all workers are upgraded: upgrade them before what sends. On the socket
 a push is dropped, for the tick finds its commit, and the web process asks about a named request until a worker takes it.
 A new field that decides, or another form of one, is a new VERSION; one that only describes isn't: readers pass over what they don't know.
-What asks for a pull request's plan is of a version of its own, for `comment` decides and its target is no target's name: an old process
+What asks for a pull request's plan is of a version of its own, for `comments` decide and its target is no target's name: an old process
 refuses it, and it alone.
 """
 
@@ -25,7 +25,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from handler.model.event import NAMED, PULL_REQUEST, Delivery, Job
+from handler.model.event import MOST_COMMENTS, NAMED, PULL_REQUEST, Delivery, Job
 from handler.model.instance import TARGET_NAME
 from handler.model.names import run_id, target_of
 from handler.model.pull_request import lead_target
@@ -57,7 +57,7 @@ def document(work: Work) -> dict[str, Any]:
     if job.promote:
         raise ValueError("a promotion is asked for in the process that does it")
     written: dict[str, Any] = {"v": _version(job.trigger), "run": work.run, "target": job.target, "trigger": job.trigger}
-    written |= {"commit": job.commit, "approve": job.approve, "looks": job.looks, "hint": job.hint, "comment": job.comment}
+    written |= {"commit": job.commit, "approve": job.approve, "looks": job.looks, "hint": job.hint, "comments": [*job.comments]}
     written |= {key: getattr(job, name) for name, key in _FLAGS.items()} | {"noPrune": not job.prune, "actor": job.actor}
     written["deliveries"] = [[getattr(delivery, name) for name in (*_LONGEST, "hint")] for delivery in job.deliveries]
     written |= {"asked": job.asked, "moment": job.moment, "merged": work.runs[1:], "named": work.named, "actors": work.actors}
@@ -204,7 +204,7 @@ def _job(written: dict[str, Any], *, own: bool = False) -> Job:
         actor=text("actor", None, ""),
         deliveries=_deliveries(written.get("deliveries", []), own=own),
         looks=_number(written.get("looks", 0)),
-        comment=text("comment", _COMMENT, ""),
+        comments=_comments(written.get("comments", [])),
         changed=_flag(written, "changed"),
     )
 
@@ -217,10 +217,16 @@ def _refuse_together(job: Job) -> None:
         raise ValueError("a rollback that is forced")
     if bool(job.commit) + job.unpin + job.rollback > 1:
         raise ValueError("more than one of commit, unpin and rollback")
-    if (job.comment and not job.is_plan) or (job.changed and not job.comment):
+    if (job.comments and not job.is_plan) or (job.changed and not job.comments):
         raise ValueError("a comment on something else than a plan")
     if job.is_plan and (job.acts or job.hint):
         raise ValueError("a plan on a pull request that asks for something else, too")
+
+
+def _comments(ids: Any) -> tuple[str, ...]:
+    if not isinstance(ids, list) or len(ids) > MOST_COMMENTS or not all(isinstance(each, str) and _COMMENT.fullmatch(each) for each in ids):
+        raise ValueError("comments aren't ids of comments")
+    return tuple(ids)
 
 
 def _deliveries(rows: Any, *, own: bool) -> tuple[Delivery, ...]:

@@ -1,7 +1,8 @@
 """Which ends of a run acknowledge a message, and how a function works on one.
 
 Law: a message is acknowledged when the target's record shows its end, or when another worker goes on with it. Any other comes again, later
-and later, until it is a dead letter. A queue is no lock: two may work on one message.
+and later, until it is a dead letter. A plan of a pull request has no record: its message comes again while it asks for another try. A queue
+is no lock: two may work on one message.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from handler.model.errors import Busy
+from handler.model.errors import Busy, Stopping
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
@@ -34,6 +35,8 @@ def settles(work: Work, result: Result, *, cut: bool = False) -> bool:
     """
     if _is_asked_again(work):
         return True
+    if work.job.is_plan:
+        return result.again is None and result.code != Stopping.code
     unfinished = result.outcome is Outcome.BUSY and (cut or result.code != Busy.code)
     if unfinished or result.outcome is Outcome.LAGGING:
         return False
@@ -92,4 +95,6 @@ def _left(work: Work, result: Result) -> tuple[Work | None, float]:
     """Return what a run leaves to a later look at the git host, and when that is (epoch seconds)."""
     if result.outcome is Outcome.LAGGING:
         return work.again(), result.next_try
+    if work.job.is_plan:
+        return None, 0.0  # its message comes again
     return (Work.of(result.again) if result.again else None), result.again_at

@@ -6,7 +6,8 @@
     a webhook named it, no run aimed at it  superseded, if the host confirms it (`RecordedCommitStatus.hinted`)
 
 Law: nothing is written for a status alone (`StateStore`), so what is owed to a git host can't be lost between an end and its record. A
-commit's success stays what it is when the clock's runs find more: drift, and what operators change, isn't its author's.
+commit's success stays what it is when the clock's runs find more: drift, and what operators change, isn't its author's. So does a failure
+that they meet again, in whatever words: GitHub takes 1,000 statuses of a commit and context, and one is left for its end.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from handler.state.recorded_commit_status import MOST, RecordedCommitStatus
 
 _CLOCK = ("tick", "drift", "resource")
 _FAILED = (Outcome.FAILED, Outcome.PRUNING)
+_STANDS = (StatusState.SUCCESS, StatusState.UNTOUCHED)
 _GOES_ON = (StatusState.PENDING, StatusState.HELD)
 _WRITTEN = ("created", "configured", "recreated", "pruned")
 _Found = dict[str, RecordedCommitStatus]
@@ -86,14 +88,24 @@ def _of_run(run: Run, before: State | None, after: State, prior: RecordedCommitS
             found = _status(run, StatusState.HELD, run.message)
         case Outcome.WAITING if prior is None or prior.state != StatusState.SUCCESS:
             found = _status(run, StatusState.PENDING, _first(run.message))
-        case outcome if outcome in _FAILED:
+        case Outcome.ROLLED_BACK if prior and prior.state == StatusState.PENDING:
+            found = _status(run, StatusState.SUCCESS, _success(run))
+        case outcome if outcome in _FAILED and not _is_repeated(run, before, prior):
             found = _status(run, StatusState.FAILURE, _failure(run))
     return found
 
 
+def _is_repeated(run: Run, before: State | None, prior: RecordedCommitStatus | None) -> bool:
+    """Whether the clock's run meets the failure again that its commit shows already."""
+    if before is None or prior is None or prior.state != StatusState.FAILURE or run.trigger not in _CLOCK:
+        return False
+    last = next((each for each in before.history if each.commit == run.commit), None)
+    return last is not None and (last.outcome, last.code) == (run.outcome, run.code)
+
+
 def _unchanged(run: Run, before: State | None, after: State, prior: RecordedCommitStatus | None) -> RecordedCommitStatus | None:
     """Return the end of a commit that changed no object: a success where it was begun, or the target reads something else by it."""
-    if prior and prior.state in (StatusState.SUCCESS, StatusState.UNTOUCHED):
+    if prior and prior.state in _STANDS:
         return None
     is_read = before is None or before.reads != after.reads
     if prior or is_read:
@@ -135,7 +147,7 @@ def _begun(found: _Found, before: State | None, after: State) -> None:
     if attempt is None or (before and before.attempt and before.attempt.commit == attempt.commit):
         return
     prior = found.get(attempt.commit)
-    if prior.state == StatusState.SUCCESS if prior else attempt.commit == after.commit:
+    if prior.state in _STANDS if prior else attempt.commit == after.commit:
         return
     _note(found, RecordedCommitStatus(attempt.commit, StatusState.PENDING, "being applied", attempt.token))
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handler.state.record_format import Line, Sha
+from handler.state.record_format import Line, Sha, Time
 
 MOST_PULL_REQUESTS = 50
-"""Open pull requests of which a record keeps the comment; of more the oldest gets another one."""
+"""Pull requests of which a record keeps the comment; of more the one that was planned or closed longest ago gets another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedPullRequest:
-    """Our comment on one pull request. `comment`, `account`: ids of its host; `digest`: of the text as the host has it (sha256)."""
+    """Our comment on one pull request. `comment`, `account`: ids of its host; `digest`: of the text as the host has it (sha256).
+
+    `comment` is empty until there is one. `writer`: what writes the comment just now, since `since`; empty: nothing does.
+    """
 
     number: int
-    comment: Line
-    account: Line
-    digest: Sha
+    comment: Line = ""
+    account: Line = ""
+    digest: Sha = ""
+    writer: Line = ""
+    since: Time = ""

@@ -117,7 +117,7 @@ def with_notes(refusal: AnnealError) -> str:
 
 def _job(event: Event, decision: Decision, asked: float) -> Job:
     if event.kind == PULL_REQUEST:
-        return Job(decision.target, PULL_REQUEST, comment=event.comment, actor=event.actor, asked=asked)
+        return Job(decision.target, PULL_REQUEST, comments=(event.comment,) if event.comment else (), actor=event.actor, asked=asked)
     received = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     change = decision.change
     delivery = Delivery(event.delivery, event.provider, change.ref, change.after, event.actor, received)

@@ -111,7 +111,7 @@ class SqsConsumer:
                 group.behind.clear()
         try:
             if back:
-                self._back(back, TRANSIENT.after(max(each.count for each in mine)))
+                self._back(back, max(TRANSIENT.after(max(each.count for each in mine)), round(result.again_at - time.time())))
             elif mine:
                 self._acknowledge(mine)
         finally:

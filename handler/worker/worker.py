@@ -255,7 +255,7 @@ class Worker:
             self._leave(work)
         else:
             self._queue.runs.ended(work, ended(result, work.job, started))
-        if result.again:
+        if result.again and not (work.job.is_plan and self._holds(work)):  # else its message comes again
             self._delay(Work.of(result.again), result.again_at)
         if is_pull_request(work.job.target):
             return

@@ -2,8 +2,9 @@
 
     what the host says of it      closed, a draft, a fork that may not: nothing, or our note of it goes
     a comment that asks           only `/anneal plan`, by an account that may push, as the host says
-    the merge, each target        mistakes and plans
-    the comment, the status       of its head
+    the merge, each target        mistakes and plans, and what can't be planned now
+    the status of its head        whatever becomes of the comment
+    the comment                   while its head is still what was planned
 
 Law: nothing here raises; what a host or cluster can't do now comes again with growing pauses. In what is posted the configuration's secrets
 are masked.
@@ -11,24 +12,24 @@ are masked.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
 from handler.app.pull_requests.comment_post import PlanComment
 from handler.app.pull_requests.merge_result import merge_result
 from handler.app.pull_requests.plan_comment import PlanOf, status_of, text
-from handler.app.pull_requests.target_preview import TargetPreview, preview_target
+from handler.app.pull_requests.target_preview import UNPLANNED, TargetPreview, preview_target
 from handler.app.target_runner import TargetRunner
 from handler.config.settings import Target
 from handler.engine.planner.preview import without_handed_over
 from handler.feedback.git_hosts import GitHostApi
 from handler.model.backoff import TRANSIENT
-from handler.model.commit_status import CommitStatus, status_context
-from handler.model.errors import AnnealError, AuthorError, ConfigInvalid, Stopping
+from handler.model.commit_status import CommitStatus, StatusState, fitting, status_context
+from handler.model.errors import AnnealError, AuthorError, ConfigInvalid, NewerHead, Problem, Stopping
 from handler.model.event import Job
 from handler.model.host_answer import HostBusy, HostRefusal
 from handler.model.pull_request import COMMAND, PullRequest, pull_request_of
@@ -74,19 +75,19 @@ class PullRequestRuns:
 
     def _failed(self, job: Job, error: AnnealError) -> Result:
         failed = Result(job.target, Outcome.FAILED, message=str(error), problems=error.problems, who=error.who, code=error.code)
-        if error.who != "nobody" or job.looks >= TRIES:
+        if error.who != "nobody" or job.looks >= TRIES or isinstance(error, Stopping):
             return failed
         pause = error.pause if isinstance(error, HostBusy) else TRANSIENT.after(job.looks + 1)
         return replace(failed, again=replace(job, looks=job.looks + 1, run=""), again_at=time.time() + pause)
 
     def _planned(self, job: Job, stop: threading.Event) -> str:
         asked = self._asked(job)
-        is_asked = bool(job.comment) and self._is_command(asked)
-        if job.comment and not job.changed and not is_asked:
-            return "the comment doesn't ask for a plan, or its author may not push"
+        is_asked = any(self._is_command(asked, comment) for comment in reversed(job.comments))
+        if job.comments and not job.changed and not is_asked:
+            return "no comment asks for a plan whose author may push"
         found = self._found(asked)
         if found is None or not found.is_open:
-            self._comment(asked).forget()
+            self._comment(asked).closed(gone=found is None)
             return "it is closed"
         feedback = asked.lead.repository.feedback
         if found.is_fork and not (feedback and feedback.forks):
@@ -122,8 +123,8 @@ class PullRequestRuns:
             raise HostRefusal.of(f"pull request {asked.number}", f"the host names {found.head[:60]!a} as its head")
         return found
 
-    def _is_command(self, asked: _Asked) -> bool:
-        comment = asked.api.comment(asked.number, asked.job.comment)
+    def _is_command(self, asked: _Asked, id: str) -> bool:  # noqa: A002 - as `HostComment` has it
+        comment = asked.api.comment(asked.number, id)
         return comment is not None and comment.text.strip() == COMMAND and asked.api.may_write(comment.author)
 
     def _comment(self, asked: _Asked) -> PlanComment:
@@ -132,15 +133,35 @@ class PullRequestRuns:
         return PlanComment(asked.api, store, lambda: store.blank(handler.cluster_uid(lead)), asked.number)
 
     def _shown(self, asked: _Asked, found: PullRequest, stop: threading.Event) -> str:
-        about, previews = self._previewed(asked, found, stop)
-        make: Callable[[bool], str] = lambda edited: text(  # noqa: E731 - one expression, called with the answer
-            replace(about, edited=edited), previews, asked.api.longest, folds=asked.api.folds
-        )
-        self._comment(asked).show(lambda edited: self._mask(make(edited)))
+        try:
+            about, previews = self._previewed(asked, found, stop)
+        except Stopping:
+            raise
+        except AnnealError:
+            with contextlib.suppress(AnnealError):  # what keeps it from being planned counts
+                self._post(asked, found, StatusState.FAILURE, UNPLANNED)
+            raise
         state, words = status_of(about, previews)
-        context = status_context(self._handler.settings.installation, "pull-request", "plan")
-        asked.api.post(CommitStatus(found.head, context, state, self._mask(words)))
+
+        def make(edited: bool) -> str:
+            if self._found(asked) != found:
+                raise NewerHead.of(f"pull request {asked.number}", "has changed while it was planned")
+            return self._mask(text(replace(about, edited=edited), previews, asked.api.longest, folds=asked.api.folds))
+
+        try:
+            self._post(asked, found, state, words)
+        finally:
+            self._comment(asked).show(make)
+        for late in filter(None, (each.late for each in previews)):
+            raise late
         return words
+
+    def _post(self, asked: _Asked, found: PullRequest, state: StatusState, words: str) -> None:
+        """Post the status of a head, unless the host shows it already. Raises what the host raises."""
+        context = status_context(self._handler.settings.installation, "pull-request", "plan")
+        status = CommitStatus(found.head, context, state, fitting(self._mask(words)))
+        if not asked.api.shows(status):
+            asked.api.post(status)
 
     def _previewed(self, asked: _Asked, found: PullRequest, stop: threading.Event) -> tuple[PlanOf, list[TargetPreview]]:
         about = PlanOf(found.head, found.base)
@@ -148,7 +169,9 @@ class PullRequestRuns:
         try:
             merge = merge_result(host, asked.api, found, asked.targets[0].path)
         except AuthorError as error:
-            return replace(about, trouble=tuple(replace(each, subject=self._mask(each.subject)) for each in error.problems)), []
+            mask = self._mask
+            trouble = (Problem(mask(each.subject), mask(each.message), mask(each.place), mask(each.fix)) for each in error.problems)
+            return replace(about, trouble=tuple(trouble)), []
         about = replace(about, base=merge.base, diverged=merge.diverged)
         previews = []
         for target in asked.targets:

@@ -9,6 +9,7 @@ Law: no value that isn't in git reaches a render here, so nothing that a templat
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,14 +31,17 @@ from handler.model.tree import ReadSet, Tree
 from handler.plan.visible_fields import by_git, by_name, changed, differing, visible
 from handler.state.record import State
 
+_LOG = logging.getLogger("anneal.pull_request")
 Declared = Mapping[Identity, Manifest]
+UNPLANNED = "can't be planned now; Anneal's log says why"
 
 
 @dataclass(frozen=True, slots=True)
 class TargetPreview:
     """What a pull request does to one target. `preview`: None: it can't be planned, for `problems`; `mine`: objects that it changes itself.
 
-    `untouched`: nothing that the target reads changes. `deployed`: the commit that it has now; `declares`: what it would declare.
+    `untouched`: nothing that the target reads changes. `deployed`: the commit that it has now; `declares`: what it would declare. `late`:
+    what may end by itself, and keeps it from being planned now.
     """
 
     target: str
@@ -48,6 +52,7 @@ class TargetPreview:
     deployed: str = ""
     notes: tuple[str, ...] = ()
     declares: frozenset[Identity] = frozenset()
+    late: AnnealError | None = None
 
     @property
     def plan(self) -> Plan | None:
@@ -69,30 +74,29 @@ class _Renders:
 
 
 def preview_target(handler: TargetRunner, target: Target, merge: MergeResult) -> TargetPreview:
-    """Plan one target after the merge. Raises no AnnealError but what is retried: mistakes are in what is returned."""
-    state = handler.brief_store(target).read().state
-    deployed = state.commit if state else ""
-    if state and _is_untouched(state, merge):
-        return TargetPreview(target.name, untouched=True, deployed=deployed)
-    state = state or handler.brief_store(target).blank("")
+    """Plan one target after the merge. Raises no AnnealError: mistakes, and what can't be done now, are in what is returned."""
+    found = TargetPreview(target.name)
     try:
-        return _previewed(handler, target, merge, state)
-    except AnnealError as error:
-        if error.who == "nobody":
-            raise
+        state = handler.brief_store(target).read().state or handler.brief_store(target).blank("")
+        found = replace(found, deployed=state.commit)
+        return replace(found, untouched=True) if _is_untouched(handler, target, state, merge) else _previewed(handler, target, merge, state)
+    except AuthorError as error:
         mask = CommitMask(handler.secrets.mask, ())
-        problems = tuple(_masked(each, mask) for each in error.problems)
-        if not isinstance(error, AuthorError):
-            problems = tuple(
-                replace(each, fix="") for each in problems
-            )  # the way out is the operator's, and may name what only that one sees
-        return TargetPreview(target.name, problems=problems, deployed=deployed)
+        return replace(found, problems=tuple(_masked(each, mask) for each in error.problems))
+    except AnnealError as error:  # the operator's, in whose words there may be what only that one sees
+        fields = {"target": target.name, "code": error.code, "why": handler.secrets.mask(str(error))}
+        _LOG.warning("a target can't be planned", extra={"fields": fields})
+        unplanned = Problem(f"target {target.name}", UNPLANNED)
+        return replace(found, problems=(unplanned,), late=error if error.who == "nobody" else None)
 
 
-def _is_untouched(state: State, merge: MergeResult) -> bool:
-    """Whether all that the target's render has read is the same before and after."""
+def _is_untouched(handler: TargetRunner, target: Target, state: State, merge: MergeResult) -> bool:
+    """Whether all that the target's render reads is the same before and after: the branch reads as what is deployed, and so does both."""
     paths = ReadSet(tuple((path, "") for path in state.reads_paths))
-    return bool(state.reads_paths) and paths.on(merge.now) == paths.on(merge.then)
+    if not state.reads_paths or state.settings != handler.digest(target) or paths.on(merge.now) != paths.on(merge.then):
+        return False
+    outside = handler.preparer(target, handler.discovery(target)).outside(state.render, merge.base)
+    return paths.on(merge.now, outside.ask).digest() == state.reads
 
 
 def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state: State) -> TargetPreview:
@@ -102,7 +106,8 @@ def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state:
     known = handler.dependencies(target.name).planner
     planner = Planner(target, known.applyset, handler.api(target), known.discovery, verdicts=dict(known.verdicts), custom=known.custom)
     judged_by = target.pull_requests.identity if target.pull_requests else ""
-    guessed = _has_other_values(target) or not renders.is_base_known
+    is_settled = state.settings == handler.digest(target)  # else values that aren't in git may live of what it was set to before
+    guessed = _has_other_values(target) or not renders.is_base_known or not is_settled
     server = handler.api_as(target, judged_by) if judged_by and not guessed else None  # a refusal would tell what lives
     previewer = Previewer(planner, server, hidden, unnamed, renders.now.keys(), guessed)
     preview = previewer.preview(_ask(target, then, state))
@@ -211,7 +216,8 @@ def _notes(
     if hidden:
         found.append("placeholders stand for values that aren't in git; what depends on them isn't compared")
     if guessed and renders.is_base_known:
-        found.append("what is changed is shown beside what git declares, not what lives: such values may decide that")
+        why = "such values may decide that" if _has_other_values(target) else "the target isn't deployed with its settings yet"
+        found.append(f"what is changed is shown beside what git declares, not what lives: {why}")
     if unnamed:
         found.append("objects whose names depend on such values are left out")
     if target.verify is not None:

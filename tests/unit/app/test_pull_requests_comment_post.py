@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from handler.app.pull_requests import comment_post
 from handler.app.pull_requests.comment_post import PlanComment
+from handler.model.errors import Busy, NewerHead
 from handler.model.pull_request import HostComment
 from handler.state.recorded_pull_request import MOST_PULL_REQUESTS
 from handler.state.store import StateStore
@@ -90,14 +93,83 @@ def test_a_comment_of_another_account_under_our_id_is_not_ours(ours: Ours, comme
     assert comments.found["1"].text.strip() == "one"
 
 
-def test_a_closed_pull_request_is_forgotten_and_its_comment_stays(ours: Ours, comments: Comments, store: StateStore) -> None:
-    ours(12).show(said("one"))
-    ours(13).show(said("two"))
-    ours(12).forget()
+def kept(store: StateStore) -> list[int]:
     state = store.read().state
     assert state is not None
-    assert [each.number for each in state.pull_requests] == [13]
-    assert len(comments.found) == 2
+    return [each.number for each in state.pull_requests]
+
+
+def test_a_closed_pull_request_is_forgotten_first_and_keeps_its_comment(ours: Ours, comments: Comments, store: StateStore) -> None:
+    for number in (11, 12, 13):
+        ours(number).show(said(str(number)))
+    ours(13).closed(gone=False)
+    assert kept(store) == [12, 11, 13]
+    ours(13).show(said("reopened"))
+    assert kept(store) == [13, 12, 11]
+    ours(12).closed(gone=True)
+    ours(99).closed(gone=False)
+    assert kept(store) == [13, 11]
+    assert [each.text.strip() for each in comments.found.values()] == ["11", "12", "reopened"]
+
+
+def test_of_two_servers_one_writes_the_comment_and_the_other_comes_again(ours: Ours, comments: Comments) -> None:
+    def meanwhile(_edited: bool) -> str:
+        with pytest.raises(Busy, match="written by another server"):
+            ours(12).show(said("the other's"))
+        return "one"
+
+    ours(12).show(meanwhile)
+    ours(12).show(said("the other's"))
+    assert [each.text.strip() for each in comments.found.values()] == ["the other's"]
+
+
+def test_a_writer_that_died_holds_up_the_next_one_for_a_while_only(
+    ours: Ours, comments: Comments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(_edited: bool) -> str:
+        raise Killed
+
+    ours(12).show(said("one"))
+    with pytest.raises(Killed):
+        ours(12).show(killed)
+    with pytest.raises(Busy):
+        ours(12).show(said("two"))
+    later = time.time() + comment_post.WRITING + 1
+    monkeypatch.setattr("handler.app.pull_requests.comment_post.time.time", lambda: later)
+    ours(12).show(said("two"))
+    assert [each.text.strip() for each in comments.found.values()] == ["two"]
+
+
+@pytest.mark.parametrize("posted", [False, True])
+def test_what_may_not_be_posted_holds_up_nothing_and_loses_nothing(ours: Ours, comments: Comments, posted: bool) -> None:
+    def refused(_edited: bool) -> str:
+        raise NewerHead.of("pull request 12", "has changed")
+
+    if posted:
+        ours(12).show(said("one"))
+    with pytest.raises(NewerHead):
+        ours(12).show(refused)
+    ours(12).show(said("two"))
+    assert [each.text.strip() for each in comments.found.values()] == ["two"]
+
+
+def test_a_writer_that_came_back_too_late_leaves_the_note_of_the_next_one(
+    ours: Ours, store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(_edited: bool) -> str:
+        later = time.time() + comment_post.WRITING + 1
+        with monkeypatch.context() as patch:
+            patch.setattr("handler.app.pull_requests.comment_post.time.time", lambda: later)
+            ours(12).show(said("the next one's"))
+        return "mine"
+
+    ours(12).show(late)
+    state = store.read().state
+    assert state is not None
+    assert [(each.comment, each.writer) for each in state.pull_requests] == [("1", "")]
 
 
 def test_a_record_keeps_the_comments_of_so_many_pull_requests(ours: Ours, store: StateStore) -> None:

@@ -19,17 +19,15 @@ PATIENCE = 30.0
 class Looks:
     """What a lane calls; `meets`: raised by the next looks, in this order."""
 
-    def __init__(self, *meets: AnnealError | float | None) -> None:
+    def __init__(self, *meets: AnnealError) -> None:
         self.made: list[DueLook] = []
         self.meets = list(meets)
         self.lane = StatusLane(self.look, str)
 
-    def look(self, due: DueLook) -> float | None:
+    def look(self, due: DueLook) -> None:
         self.made.append(due)
-        met = self.meets.pop(0) if self.meets else None
-        if isinstance(met, AnnealError):
-            raise met
-        return met
+        if self.meets:
+            raise self.meets.pop(0)
 
     def settled(self) -> bool:
         return self.lane.settle(time.monotonic() + PATIENCE)
@@ -37,7 +35,12 @@ class Looks:
 
 def test_looks_for_one_target_are_one_with_all_that_was_heard() -> None:
     looks, gate = Looks(), threading.Event()
-    held = StatusLane(lambda due: gate.wait(PATIENCE) and looks.look(due), str)
+
+    def look(due: DueLook) -> None:
+        gate.wait(PATIENCE)
+        looks.look(due)
+
+    held = StatusLane(look, str)
     held.add(DueLook("other", 0.0))
     held.add(DueLook("shop", time.monotonic() + 60, frozenset({"a"})))
     held.add(DueLook("shop", 0.0, frozenset({"b"})))
@@ -77,11 +80,18 @@ def test_what_only_a_person_can_mend_waits_longest_and_holds_up_no_other_target(
     assert [due.target for due in looks.made] == ["shop", "cart"]
 
 
-def test_a_look_that_asks_for_another_gets_it() -> None:
-    looks = Looks(0.01, None)
-    looks.lane.add(DueLook("shop", 0.0))
+def test_a_lane_whose_thread_cant_start_works_at_the_next_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    looks = Looks()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(RuntimeError):
+            looks.lane.add(DueLook("shop", 0.0))
+    looks.lane.add(DueLook("cart", 0.0))
     assert looks.settled()
-    assert len(looks.made) == 2
+    assert {due.target for due in looks.made} == {"shop", "cart"}
 
 
 def test_an_unexpected_exception_ends_one_look_alone(caplog: pytest.LogCaptureFixture) -> None:

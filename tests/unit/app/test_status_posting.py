@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from handler.app import status_posting
 from handler.app.status_lane import DueLook
 from handler.app.status_posting import StatusPosting
 from handler.model.commit_status import CommitStatus, StatusState
-from handler.model.errors import AccessDenied, GitUnavailable
+from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, Moved
 from handler.model.host_answer import HostRefusal
 from tests.unit.app.shown_commits import A, B, C, Records, owed, shop
 
@@ -31,7 +30,7 @@ def heard(*names: str) -> DueLook:
 
 def test_an_end_is_posted_with_context_and_link_and_marked(records: Records, posting: StatusPosting) -> None:
     records.put(owed(A, text="it says hunter2"))
-    assert posting.look(heard("run-a")) is None
+    posting.look(heard("run-a"))
     link = "https://anneal.example.com/ui/targets/shop"
     assert records.host.posted == [CommitStatus(A, "anneal/blue/shop", StatusState.SUCCESS, "it says ***", link)]
     assert [each.posted for each in records.statuses()] == [True]
@@ -119,7 +118,7 @@ def test_what_the_host_refuses_for_good_is_tried_once(
     assert records.host.posted == []
 
 
-@pytest.mark.parametrize(("status", "error"), [(404, AccessDenied), (409, GitUnavailable)])
+@pytest.mark.parametrize(("status", "error"), [(404, AccessDenied), (409, Moved)])
 def test_what_may_be_taken_later_stays_owed(records: Records, posting: StatusPosting, status: int, error: type[Exception]) -> None:
     records.put(owed(A))
 
@@ -132,24 +131,73 @@ def test_what_may_be_taken_later_stays_owed(records: Records, posting: StatusPos
     assert [each.posted for each in records.statuses()] == [False]
 
 
-def test_a_commit_that_changes_nothing_has_one_status_for_all_its_targets(
-    records: Records, posting: StatusPosting, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = 100.0
-    monkeypatch.setattr("handler.app.status_posting.time.monotonic", lambda: now)
+def test_a_commit_that_changes_nothing_has_one_status_for_all_its_targets(records: Records, posting: StatusPosting) -> None:
     for target in (0, 1):
         records.put(owed(C, StatusState.UNTOUCHED), target=target)
-    cart = replace(heard(), target="cart")
-    assert (posting.look(heard()), posting.look(cart)) == (status_posting.GATHERED, status_posting.GATHERED)
-    assert records.host.posted == []
-    now += status_posting.GATHERED
-    assert (posting.look(heard()), posting.look(cart)) == (None, None)
-    assert records.host.posted == [CommitStatus(C, "anneal/blue", StatusState.UNTOUCHED, "changes nothing for 2 targets")]
+    posting.look(heard("run-c"))
+    posting.look(replace(heard("run-c"), target="cart"))
+    text = "targets that read nothing of what changed stay as they are"
+    assert records.host.posted == [CommitStatus(C, "anneal/blue", StatusState.UNTOUCHED, text)]
     assert all(each.posted for target in (0, 1) for each in records.statuses(target))
 
 
+def test_an_end_that_another_process_has_posted_and_not_marked_yet_is_shown_again_after_a_late_pending(
+    records: Records, posting: StatusPosting
+) -> None:
+    records.put(owed(A, StatusState.PENDING, "being applied"))
+
+    def meanwhile(status: CommitStatus) -> None:
+        if status.state == StatusState.PENDING:
+            records.host.posted.append(replace(status, state=StatusState.SUCCESS, text="3 created"))
+            records.put(owed(A))
+
+    records.host.meets = meanwhile
+    posting.look(heard(A))
+    assert records.host.said == [(A, "success"), (A, "pending"), (A, "success")]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (HostRefusal.answered("API", "no", 404, "no"), [(B, "success"), (C, "success")]),
+        (HostRefusal.answered("API", "no", 409, "no"), [(B, "success"), (C, "success")]),
+        (GitUnavailable.of("API", "down"), []),
+    ],
+    ids=["404", "409", "down"],
+)
+def test_what_keeps_one_end_from_being_posted_keeps_no_other_but_a_host_that_is_down(
+    records: Records, posting: StatusPosting, error: Exception, said: list[tuple[str, str]]
+) -> None:
+    records.put(owed(C), owed(B), owed(A))
+
+    def meets(status: CommitStatus) -> None:
+        if status.commit == A:
+            raise error
+
+    records.host.meets = meets
+    with pytest.raises(AnnealError):
+        posting.look(heard())
+    assert records.host.said == said
+    assert [each.posted for each in records.statuses()] == [bool(said), bool(said), False]
+
+
+def test_git_is_asked_about_overtaken_commits_after_all_ends_are_posted(
+    records: Records, posting: StatusPosting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records.put(owed(B), owed(A, StatusState.SUPERSEDED, hinted=True))
+
+    def unknown(*_: object) -> bool:
+        raise GitUnavailable.of("git host", "down")
+
+    monkeypatch.setattr(records, "is_overtaken", unknown)
+    with pytest.raises(GitUnavailable):
+        posting.look(heard())
+    assert records.host.said == [(B, "success")]
+    assert [each.posted for each in records.statuses()] == [True, False]
+
+
 def test_a_target_without_a_record_or_without_anything_owed_asks_no_host(records: Records, posting: StatusPosting) -> None:
-    assert posting.look(heard()) is None
+    posting.look(heard())
     records.put(owed(A, posted=True))
-    assert posting.look(heard()) is None
+    posting.look(heard())
     assert (records.host.asked, records.host.posted) == (0, [])

@@ -115,6 +115,27 @@ def test_a_push_is_applied_recorded_and_acknowledged(server: ApiServer, host: Gi
     assert (line["target"], line["outcome"], line["anneal_changes"], line["anneal_run_failures"]) == ("shop", "applied", 1, 0)
 
 
+def test_plans_of_pull_requests_come_after_deployments_and_again_after_the_pause_that_their_host_wants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran = list[str]()
+
+    def run(job: Job, stop: threading.Event) -> Result:
+        ran.append(job.target)
+        if job.target == "shop~12":
+            return Result(job.target, Outcome.PLANNED)
+        if job.is_plan:
+            return Result(job.target, Outcome.FAILED, again=job, again_at=1_000_600.0)
+        return Result(job.target, Outcome.APPLIED, recorded=True)
+
+    monkeypatch.setattr("handler.functions.batch.time.time", lambda: 1_000_000.0)
+    worker = Function(run)
+    plans = [Job(f"shop~{number}", "pull-request", run=f"shop~{number}.0a1b2c3d4e5f") for number in (12, 13)]
+    assert worker(*plans, push("a" * 40)) == failures("m1")
+    assert ran == ["shop", "shop~12", "shop~13"]
+    assert worker.queue.postponed[-1] == ("m1", 600)
+
+
 def test_a_message_that_comes_twice_changes_nothing(server: ApiServer, host: GitHost) -> None:
     worker = Function(engine(server, host).run)
     sha = pushed(host)

@@ -101,6 +101,8 @@ SELDOM = next(name for name in (f"t{number}" for number in range(99)) if not due
         (Summary(drift_due=stamp(END - HOUR)), False, True),
         (Summary(attempt="a" * 40), False, True),
         (Summary(asked=True), False, True),
+        (Summary(owes=True), False, True),
+        (Summary(owes=True, suspended=True), False, True),
         (Summary(attempt="a" * 40, next_try=stamp(END - 1), suspended=True), False, False),
         (Summary(next_try=stamp(END - 1), suspended=True, suspended_until=stamp(END + 1)), False, False),
         (Summary(next_try=stamp(END - 1), suspended=True, suspended_until=stamp(END)), True, True),

@@ -52,22 +52,24 @@ def test_a_named_request_is_merged_with_nothing(asked: Job, other: Job) -> None:
             older.merged(newer)
 
 
-def plan(comment: str = "", actor: str = "ada", *, changed: bool = False) -> Job:
-    return Job("shop~12", "pull-request", comment=comment, actor=actor, changed=changed)
+def plan(comments: str = "", actor: str = "ada", *, changed: bool = False) -> Job:
+    return Job("shop~12", "pull-request", comments=tuple(comments), actor=actor, changed=changed)
 
 
 @pytest.mark.parametrize(
     ("older", "newer", "merged"),
     [
         (plan(), plan(actor="bob"), plan(actor="bob")),
-        (plan("6"), plan("7", "bob"), plan("7", "bob")),
+        (plan("6"), plan("7", "bob"), plan("67", "bob")),
         (plan("6"), plan(actor="bob"), plan("6", "bob", changed=True)),
         (plan(), plan("7", "bob"), plan("7", "bob", changed=True)),
-        (plan("6", changed=True), plan("7", "bob"), plan("7", "bob", changed=True)),
-        (plan("6"), plan("7", "bob", changed=True), plan("7", "bob", changed=True)),
+        (plan("6", changed=True), plan("7", "bob"), plan("67", "bob", changed=True)),
+        (plan("6"), plan("7", "bob", changed=True), plan("67", "bob", changed=True)),
+        (plan("67"), plan("7", "bob"), plan("67", "bob")),
+        (plan("0123456789"), plan("ab", "bob"), plan("23456789ab", "bob")),
     ],
 )
-def test_of_two_wishes_for_a_plan_the_newer_comment_counts_and_no_change_is_lost(older: Job, newer: Job, merged: Job) -> None:
+def test_of_two_wishes_for_a_plan_neither_comments_nor_changes_are_lost(older: Job, newer: Job, merged: Job) -> None:
     assert older.merged(newer) == merged
     assert merged.is_plan
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.model.event import Delivery, Job
+from handler.model.event import MOST_COMMENTS, Delivery, Job
 from handler.queues import message
 from handler.queues.pending import Work
 from tests.fakes.signed_webhooks import mutations
@@ -48,9 +48,10 @@ def jobs(draw: st.DrawFn) -> Job:
 @st.composite
 def plans(draw: st.DrawFn) -> Job:
     """Anything that the door may ask for of a pull request."""
-    comment = draw(st.from_regex(r"([A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-]{1,64})?)?", fullmatch=True))
+    ids = st.from_regex(r"[A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-]{1,64})?", fullmatch=True)
+    comments = tuple(draw(st.lists(ids, max_size=MOST_COMMENTS, unique=True)))
     name = f"{draw(names)}~{draw(st.integers(1, 10**9 - 1))}"
-    return Job(name, "pull-request", comment=comment, changed=bool(comment) and draw(st.booleans()), actor=draw(anything))
+    return Job(name, "pull-request", comments=comments, changed=bool(comments) and draw(st.booleans()), actor=draw(anything))
 
 
 @pytest.mark.slow
@@ -99,7 +100,7 @@ def test_a_message_carries_no_time_of_the_local_clock() -> None:
         Job("shop", "push", looks=99),
         Job("shop~12", "push"),
         Job("shop~12", "replay"),
-        Job("shop", "push", comment="6"),
+        Job("shop", "push", comments=("6",)),
         Job("shop", "pull-request"),
         Job("shop~", "pull-request"),
         Job("shop~0", "pull-request"),
@@ -109,9 +110,10 @@ def test_a_message_carries_no_time_of_the_local_clock() -> None:
         Job("~12", "pull-request"),
         Job("Shop~12", "pull-request"),
         Job("shop.web.api~12", "pull-request"),
-        Job("shop~12", "pull-request", comment="../6"),
-        Job("shop~12", "pull-request", comment="6/7/8"),
-        Job("shop~12", "pull-request", comment="x" * 65),
+        Job("shop~12", "pull-request", comments=("../6",)),
+        Job("shop~12", "pull-request", comments=("6/7/8",)),
+        Job("shop~12", "pull-request", comments=("x" * 65,)),
+        Job("shop~12", "pull-request", comments=tuple(map(str, range(MOST_COMMENTS + 1)))),
         Job("shop~12", "pull-request", changed=True),
         Job("shop~12", "pull-request", hint=SHA),
         Job("shop~12", "pull-request", commit=SHA),
@@ -145,7 +147,7 @@ def test_a_whole_message_is_read_back() -> None:
     assert message.decode(message.encode(WHOLE)) == WHOLE
 
 
-PLAN = Work(Job("shop~12", "pull-request", comment="5/2", changed=True, actor="bob"), ("shop~12.0123456789ab",))
+PLAN = Work(Job("shop~12", "pull-request", comments=("5/2",), changed=True, actor="bob"), ("shop~12.0123456789ab",))
 
 
 def test_a_plan_is_of_a_version_of_its_own_and_is_read_back() -> None:
@@ -156,7 +158,7 @@ def test_a_plan_is_of_a_version_of_its_own_and_is_read_back() -> None:
         "run": "shop~12.0123456789ab",
         "target": "shop~12",
         "trigger": "pull-request",
-        "comment": "5/2",
+        "comments": ["5/2"],
         "changed": True,
         "actor": "bob",
     }
@@ -292,7 +294,7 @@ def test_a_document_leaves_out_only_what_the_ids_say() -> None:
         (("shop.1", "ada"),),
         ("shop.2",),
         3.25,
-        comment="6",
+        comments=("6",),
         changed=True,
     )
     assert [field.name for field in fields(Job) if getattr(whole, field.name) == field.default] == ["promote"]

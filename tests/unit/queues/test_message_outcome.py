@@ -82,6 +82,16 @@ def test_a_dry_run_that_fails_has_ended_when_that_is_recorded(who: str) -> None:
     assert not ended(Outcome.FAILED, DRY, who=who)
 
 
+PLAN = Job("shop~12", "pull-request", comments=("6",))
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PLANNED, Outcome.FAILED])
+def test_a_plan_has_ended_without_a_record_unless_it_asks_for_another_try_or_was_cut_short(outcome: Outcome) -> None:
+    assert ended(outcome, PLAN)
+    assert not ended(outcome, PLAN, again=PLAN, again_at=1.0)
+    assert not ended(outcome, PLAN, code="stopping")
+
+
 # --- handle
 @dataclass
 class Script:
@@ -209,6 +219,12 @@ def test_a_queue_that_takes_no_other_message_leaves_this_one(script: Script) -> 
     script.ends = [lagging(script, 8.0)]
     with pytest.raises(RuntimeError):
         handle(Work.of(PUSH), script.run, refuses, script.now + message_outcome.MARGIN + 5.0)
+
+
+def test_a_plan_is_tried_again_by_its_message_and_keeps_no_function_waiting(script: Script) -> None:
+    script.ends = [lambda job: Result(job.target, Outcome.FAILED, again=job, again_at=script.now + 15.0)]
+    assert not script.handle(PLAN, 300.0)
+    assert (len(script.ran), script.put, script.waited) == (1, [], [])
 
 
 # --- the deadline

@@ -168,15 +168,15 @@ def test_a_closed_pending_store_hands_out_nothing() -> None:
 
 def test_what_happens_to_a_pull_request_while_it_waits_is_one_plan_beside_its_targets_runs() -> None:
     pending = Pending()
-    opened, comment = (Work(Job("shop~12", "pull-request", comment=said), (run,)) for said, run in (("", "1"), ("6", "2")))
+    opened, comment = (Work(Job("shop~12", "pull-request", comments=said), (run,)) for said, run in (((), "1"), (("6",), "2")))
     other, push = Work(Job("shop~13", "pull-request"), ("3",)), Work(pushed(hint="a"), ("4",))
     for work in (opened, push, comment, other):
         pending.accept(work)
     found = drained(pending)
-    assert [(work.job.target, work.runs, work.job.comment, work.job.changed) for work in found] == [
-        ("shop~12", ("1", "2"), "6", True),
-        ("shop", ("4",), "", False),
-        ("shop~13", ("3",), "", False),
+    assert [(work.job.target, work.runs, work.job.comments, work.job.changed) for work in found] == [
+        ("shop~12", ("1", "2"), ("6",), True),
+        ("shop", ("4",), (), False),
+        ("shop~13", ("3",), (), False),
     ]
 
 

@@ -183,6 +183,43 @@ def test_the_way_back_says_nothing_new_of_the_commit_that_it_leads_to() -> None:
     assert record.says == {A: ("success", "3 created in 2.1 s"), B: ("failure", "Deployment/shop/api: never ready")}
 
 
+@pytest.mark.parametrize("ended", [Outcome.UNCHANGED, Outcome.FAILED])
+def test_the_way_back_to_a_commit_that_has_no_success_ends_as_what_it_is(ended: Outcome) -> None:
+    record = Record(every=True)
+    record.applies(C)
+    if ended is Outcome.FAILED:
+        record.applies(A)
+        record.fails(A, "gone", trigger="replay")
+    else:
+        record.ends(record.run(A, ended), commit=A)
+    before = record.says[A]
+    record.opens(B)
+    record.fails(B, "Deployment/shop/api: never ready")
+    record.opens(A)
+    record.ends(record.run(A, Outcome.ROLLED_BACK, trigger="rollback", counts={"configured": 1}), attempt=None)
+    assert record.says[A] == (before if ended is Outcome.UNCHANGED else ("success", "1 configured in 2.1 s"))
+    assert record.says[B][0] == "failure"
+
+
+def test_the_clocks_runs_repeat_no_failure_in_other_words_until_it_is_another() -> None:
+    record = Record()
+    record.applies(A)
+    record.opens(B)
+    for trigger, message, code in (
+        ("push", "1 of 9 ready", "rollout-failed"),
+        ("tick", "2 of 9 ready", "rollout-failed"),
+        ("drift", "3 of 9 ready", "rollout-failed"),
+    ):
+        record.ends(record.run(B, Outcome.FAILED, trigger=trigger, message=message, code=code))
+        assert record.says[B] == ("failure", "1 of 9 ready")
+    record.ends(record.run(B, Outcome.FAILED, trigger="replay", message="4 of 9 ready", code="rollout-failed"))
+    assert record.says[B] == ("failure", "4 of 9 ready")
+    record.ends(record.run(B, Outcome.FAILED, trigger="tick", message="no such kind", code="unserved"))
+    assert record.says[B] == ("failure", "no such kind")
+    record.applies(B, trigger="tick")
+    assert record.says[B][0] == "success"
+
+
 def delivery(commit: str, number: int = 1) -> Delivery:
     return Delivery(str(number), "github", "refs/heads/main", commit, "ada", NOON)
 

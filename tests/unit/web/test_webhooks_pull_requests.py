@@ -84,7 +84,7 @@ def test_an_opened_one_is_one_job_and_the_answer_says_so(client: FlaskClient, qu
 
 def test_a_comment_goes_as_its_id(client: FlaskClient, queue: Kept) -> None:
     assert send(client, comment(), "issue_comment").status_code == 202
-    assert [plain(job) for job in queue.jobs] == [Job("shop-prod~12", "pull-request", comment="6", actor="bob")]
+    assert [plain(job) for job in queue.jobs] == [Job("shop-prod~12", "pull-request", comments=("6",), actor="bob")]
     assert send(client, comment("nice"), "issue_comment").status_code == 200
     assert len(queue.jobs) == 1
 

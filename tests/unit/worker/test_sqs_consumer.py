@@ -103,6 +103,19 @@ def test_the_end_of_another_run_acknowledges_no_message(side: Side) -> None:
     assert len(side.fifo.messages) == 1
 
 
+def test_a_plan_of_a_pull_request_is_acknowledged_or_comes_again_after_the_pause_that_its_host_wants(side: Side) -> None:
+    run = side.sqs.put(Job("shop~12", "pull-request", comments=("6",)))
+    side.poll()
+    side.end(side.works[0], Outcome.FAILED, recorded=False, again_after=600.0)
+    side.now += 300.0
+    side.poll()
+    assert len(side.works) == 1
+    side.now += 301.0
+    side.poll()
+    side.end(side.works[1], Outcome.PLANNED, recorded=False)
+    assert (side.handed, side.fifo.messages) == ([run, run], [])
+
+
 # --- what is held
 def test_visibility_of_a_message_is_extended_while_it_runs(side: Side) -> None:
     side.push("shop", "d1")
