@@ -1,73 +1,18 @@
-"""Pull requests of a shop's repository, as a host in memory says of them; git itself is real."""
+"""Pull requests of a shop's repository, as a host in memory says of them (`tests.fakes.pull_request_host`); git itself is real."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 from handler.config.feedback_settings import FeedbackSettings
 from handler.config.git_settings import SecretRef
-from handler.feedback.git_hosts.gitea import Gitea
-from handler.model.commit_status import CommitStatus, StatusState
 from handler.model.event import Job
-from handler.model.pull_request import HostComment, PullRequest, pull_request_name
+from handler.model.pull_request import PullRequest, pull_request_name
 from handler.model.result import Outcome, Result
 from tests.e2e.one_target import Shop, told
-
-
-@dataclass
-class PullRequestHost:
-    """What `GitHostApi` asks. `text`: the newest plan; `statuses`: all, in order."""
-
-    shop: Shop
-    pause: ClassVar[float] = 0.0
-    headers: ClassVar[Mapping[str, str]] = {}
-    words: ClassVar[Mapping[StatusState, str]] = Gitea.words
-    user: ClassVar[str | None] = None
-    longest: ClassVar[int] = 65_536
-    folds: ClassVar[bool] = True
-    found: dict[int, PullRequest] = field(default_factory=dict)
-    comments: dict[str, HostComment] = field(default_factory=dict)
-    statuses: list[CommitStatus] = field(default_factory=list)
-
-    @staticmethod
-    def api_url(url: str) -> str:
-        return url
-
-    def post(self, status: CommitStatus) -> None:
-        self.statuses.append(status)
-
-    def shows(self, status: CommitStatus) -> bool:
-        return status in self.statuses
-
-    def pull_request(self, number: int) -> PullRequest:
-        return self.found[number]
-
-    def merge_base(self, base: str, head: str) -> str:
-        return self.shop.work.git("merge-base", base, head).strip()
-
-    def comment(self, number: int, comment: str) -> HostComment | None:
-        assert number in self.found
-        return self.comments.get(comment)
-
-    def add_comment(self, number: int, text: str) -> HostComment:
-        return self._put(f"{number}.{len(self.comments)}", text)
-
-    def edit_comment(self, number: int, comment: str, text: str) -> HostComment | None:
-        assert number in self.found
-        return self._put(comment, text) if comment in self.comments else None
-
-    def may_write(self, author: str) -> bool:
-        return author == "ada"
-
-    def _put(self, comment: str, text: str) -> HostComment:
-        made = self.comments[comment] = HostComment(comment, "robot", text)
-        return made
-
-    @property
-    def text(self) -> str:
-        return [*self.comments.values()][-1].text
+from tests.fakes.pull_request_host import PullRequestHost
 
 
 @dataclass
@@ -83,7 +28,7 @@ class PullRequests:
         feedback = FeedbackSettings(status=False, pull_requests=True, host="gitea", token=SecretRef(env="PATH"))
         repository = replace(shop.target.repository, feedback=feedback)
         shop.configure(repository=repository, **settings)
-        made = cls(shop, PullRequestHost(shop))
+        made = cls(shop, PullRequestHost(lambda base, head: shop.work.git("merge-base", base, head).strip()))
         made.reconnect()
         return made
 

@@ -123,9 +123,7 @@ def test_of_two_servers_one_writes_the_comment_and_the_other_comes_again(ours: O
     assert [each.text.strip() for each in comments.found.values()] == ["the other's"]
 
 
-def test_a_writer_that_died_holds_up_the_next_one_for_a_while_only(
-    ours: Ours, comments: Comments, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_that_died_holds_up_the_next_one_for_a_while_only(ours: Ours, comments: Comments, monkeypatch: pytest.MonkeyPatch) -> None:
     class Killed(BaseException):
         pass
 
