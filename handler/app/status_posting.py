@@ -93,7 +93,7 @@ class StatusPosting:
         if state is None or all(self._is_shown(target, each) for each in state.commit_statuses):
             return
         look = _Look(target, state, self._ways.git_api(target), due.news)
-        for status in sorted(reversed(state.commit_statuses), key=lambda each: each.hinted):  # what git is asked about comes last
+        for status in sorted(state.commit_statuses[::-1], key=lambda each: each.hinted):  # what git is asked about comes last
             if not self._is_shown(target, status):
                 self._tried(look, status)
         if look.done or look.dropped:

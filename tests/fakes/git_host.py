@@ -22,7 +22,10 @@ Files = Mapping[str, str]
 
 @dataclass
 class GitHost:
-    """`head`: what the branch is; `shown`: what it says (behind while it lags). `heads`: all it ever showed, in order."""
+    """`head`: what the branch is; `shown`: what it says (behind while it lags). `heads`: all it ever showed, in order.
+
+    `links`: the symbolic links of the trees that are looked at from now on.
+    """
 
     commits: dict[str, Files] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
@@ -32,6 +35,7 @@ class GitHost:
     down: bool = False
     lost: set[str] = field(default_factory=set)
     heads: list[str] = field(default_factory=list)
+    links: Mapping[str, str] = field(default_factory=dict)
     _trees: dict[str, FakeTree] = field(default_factory=dict)
 
     def commit(self, files: Files) -> str:
@@ -51,7 +55,7 @@ class GitHost:
     def tree(self, sha: str) -> Tree:
         """Return a commit's tree."""
         if sha not in self._trees:
-            self._trees[sha] = FakeTree(self.commits[sha])
+            self._trees[sha] = FakeTree(self.commits[sha], self.links)
             self._trees[sha].commit = CommitInfo(sha, "A change", "An Author", 0)
         return self._trees[sha]
 

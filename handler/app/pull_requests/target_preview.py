@@ -79,7 +79,10 @@ def preview_target(handler: TargetRunner, target: Target, merge: MergeResult) ->
     try:
         state = handler.brief_store(target).read().state or handler.brief_store(target).blank("")
         found = replace(found, deployed=state.commit)
-        return replace(found, untouched=True) if _is_untouched(handler, target, state, merge) else _previewed(handler, target, merge, state)
+        if _is_untouched(handler, target, state, merge):
+            return replace(found, untouched=True)
+        renders = _rendered(handler, target, merge, state, 1)
+        return _previewed(handler, target, merge, state, renders) if renders else replace(found, untouched=True)
     except AuthorError as error:
         mask = CommitMask(handler.secrets.mask, ())
         return replace(found, problems=tuple(_masked(each, mask) for each in error.problems))
@@ -91,7 +94,7 @@ def preview_target(handler: TargetRunner, target: Target, merge: MergeResult) ->
 
 
 def _is_untouched(handler: TargetRunner, target: Target, state: State, merge: MergeResult) -> bool:
-    """Whether all that the target's render reads is the same before and after: the branch reads as what is deployed, and so does both."""
+    """Whether it is seen without a render that all it reads is the same before and after: the branch reads as what is deployed."""
     paths = ReadSet(tuple((path, "") for path in state.reads_paths))
     if not state.reads_paths or state.settings != handler.digest(target) or paths.on(merge.now) != paths.on(merge.then):
         return False
@@ -99,8 +102,7 @@ def _is_untouched(handler: TargetRunner, target: Target, state: State, merge: Me
     return paths.on(merge.now, outside.ask).digest() == state.reads
 
 
-def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state: State) -> TargetPreview:
-    renders = _rendered(handler, target, merge, state, 1)
+def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state: State, renders: _Renders) -> TargetPreview:
     hidden, unnamed = _hidden(handler, target, merge, state, renders) if _has_other_values(target) else ({}, frozenset())
     then, mask = renders.then, CommitMask(handler.secrets.mask, renders.then.rendered.manifests, secrets=renders.then.rendered.secrets)
     known = handler.dependencies(target.name).planner
@@ -131,19 +133,29 @@ def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state:
     )
 
 
-def _rendered(handler: TargetRunner, target: Target, merge: MergeResult, state: State, number: int) -> _Renders:
-    """Render both trees. Raises AuthorError: the merge's mistakes; those of the base alone leave nothing known of it."""
-    then = _prepared(handler, target, merge.then, state, number)
-    try:
-        now = _prepared(handler, target, merge.now, state, number)
-    except AuthorError:
+def _rendered(handler: TargetRunner, target: Target, merge: MergeResult, state: State, number: int) -> _Renders | None:
+    """Render both trees; None: all that is read is the same. Raises AuthorError: the merge's mistakes, that the base hasn't alike."""
+    now, then = (_prepared(handler, target, tree, state, number) for tree in (merge.now, merge.then))
+    if _reads(now) and _reads(now) == _reads(then):
+        return None
+    if isinstance(then, AuthorError):
+        raise then
+    if isinstance(now, AuthorError):  # nothing is known of what it declares
         return _Renders({}, then, is_base_known=False)
     return _Renders({item.identity: item.manifest for stage in now.stages for item in stage}, then)
 
 
-def _prepared(handler: TargetRunner, target: Target, tree: Tree, state: State, number: int) -> Prepared:
+def _prepared(handler: TargetRunner, target: Target, tree: Tree, state: State, number: int) -> Prepared | AuthorError:
     preparer: Preparer = handler.preview_preparer(target, ShownCommit(tree), number)
-    return preparer.prepare(tree.commit.sha, state.render)
+    try:
+        return preparer.prepare(tree.commit.sha, state.render)
+    except AuthorError as error:
+        return error
+
+
+def _reads(made: Prepared | AuthorError) -> tuple[tuple[str, str], ...]:
+    """Return what a render has read, path by path; empty: a failed one doesn't say it."""
+    return made.basis.reads if isinstance(made, AuthorError) else made.reads.paths
 
 
 def _has_other_values(target: Target) -> bool:
@@ -156,7 +168,7 @@ def _hidden(
     handler: TargetRunner, target: Target, merge: MergeResult, state: State, one: _Renders
 ) -> tuple[dict[Identity, HiddenFields], frozenset[Identity]]:
     """Return the fields, and the objects whose names, depend on values which aren't in git, before or after."""
-    other = _rendered(handler, target, merge, state, 2)
+    other = _rendered(handler, target, merge, state, 2) or one
     found: dict[Identity, HiddenFields] = {}
     unnamed: set[Identity] = set()
     for first, second in ((one.now, other.now), (one.declared, other.declared)):

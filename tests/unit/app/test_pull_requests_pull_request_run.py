@@ -293,11 +293,23 @@ def test_a_target_that_reads_nothing_of_the_change_is_counted_alone() -> None:
 
 
 def test_a_target_whose_branch_reads_otherwise_than_what_is_deployed_is_no_untouched_one(pulls: Pulls) -> None:
-    pulls.git.push(pulls.git.commit({"shop/web.yaml": objects("1"), "shop/more.yaml": objects("1").replace("web", "more")}))
-    pulls.proposes({"shop/more.yaml": objects("2").replace("web", "more")})
+    """The branch takes in another directory's file, which what is deployed has never read."""
+    more = objects("1").replace("web", "more")
+    pulls.git.links = {"shop/more.yaml": "../common/more.yaml"}
+    pulls.git.push(pulls.git.commit({"shop/web.yaml": objects("1"), "common/more.yaml": more}))
+    pulls.proposes({"common/more.yaml": more.replace("1", "2")})
     pulls.run()
     assert "untouched" not in pulls.api.text
     assert "ConfigMap/shop/more" in pulls.api.text
+
+
+@pytest.mark.parametrize("value", ["2", "{"], ids=["good", "broken"])
+def test_a_target_that_isnt_deployed_yet_or_is_broken_is_untouched_by_what_it_doesnt_read(pulls: Pulls, value: str) -> None:
+    pulls.git.push(pulls.git.commit({"shop/web.yaml": objects(value) if value == "2" else value}))
+    pulls.proposes({"README.md": "Hello"})
+    pulls.run()
+    assert "1 target untouched" in pulls.api.text
+    assert pulls.shown == [(StatusState.SUCCESS, "changes nothing")]
 
 
 @pytest.mark.parametrize("now", [{"revision": Revision(branch="main"), "path": "other"}, {"namespaces": ("shop", "more")}])
