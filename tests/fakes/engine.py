@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from handler.app.build import Handler, Options
 from handler.config.git_settings import Repository
@@ -49,12 +50,18 @@ def engine(
     way: Way = straight,
     sandbox: Sandbox | None = None,
     clock: Callable[[], float] = time.time,
+    fetched: bool = False,
 ) -> Handler:
-    """Return what runs the jobs of these targets; `way` sees every request to the cluster. Without a `sandbox` no child is started."""
-    source = HostSource(host, lambda _asked: None)
-    options = Options(sources={target.name: source for target in settings.targets}, notes=notes, clock=clock)
+    """Return what runs the jobs of these targets; `way` sees every request to the cluster. Without a `sandbox` no child is started.
+
+    `fetched`: its commits are those of a git host, and not of sources that were given.
+    """
+    source: Any = HostSource(host, lambda _asked: None)
+    options = Options(sources={} if fetched else {target.name: source for target in settings.targets}, notes=notes, clock=clock)
     made = Handler(settings, Secrets(), sandbox or InProcess(), {}, options)  # type: ignore[arg-type]  # its one method that is called
     connection = FakeConnection(server, way)
+    if fetched:
+        made.git_host = lambda target: source  # type: ignore[method-assign]  # the seam
     made._connection = lambda target: connection  # type: ignore[method-assign]  # the seam
     return made
 

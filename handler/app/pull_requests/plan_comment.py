@@ -91,8 +91,10 @@ def _opening(about: PlanOf) -> Iterator[str]:
 def _summary(previews: Sequence[TargetPreview], touched: Sequence[TargetPreview]) -> str:
     rest = len(previews) - len(touched)
     said = f"{many(len(touched), 'target')} of {len(previews)} read{'s' if len(touched) == 1 else ''} what changes"
-    totals = _totals(touched)
-    return f"{said}: **{counted(totals) if totals else 'nothing to change'}**." + (f" {many(rest, 'target')} untouched." if rest else "")
+    totals, lost = _totals(touched), sum(each.preview is None for each in touched)
+    found = [counted(totals) if totals else "", f"{many(lost, 'target')} can't be planned" if lost else ""]
+    told = ", ".join(filter(None, found)) or "nothing to change"
+    return f"{said}: **{told}**." + (f" {many(rest, 'target')} untouched." if rest else "")
 
 
 def _totals(previews: Iterable[TargetPreview]) -> dict[str, int]:

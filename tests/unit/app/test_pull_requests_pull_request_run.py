@@ -26,7 +26,7 @@ from handler.state.store import StateStore
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import SHOP, cluster, engine
-from tests.fakes.git_host import GitHost, HostSource
+from tests.fakes.git_host import GitHost
 from tests.fakes.pull_request_host import PullRequestHost
 
 FEEDBACK = FeedbackSettings(status=False, pull_requests=True, host="gitea", token=SecretRef(env="PATH"))
@@ -58,10 +58,8 @@ class Pulls:
 
     def made(self) -> Handler:
         """Return another server's handler of the same repository."""
-        made = engine(self.server, self.git, self.settings)
+        made = engine(self.server, self.git, self.settings, fetched=True)
         made.git_api = lambda target: self.api  # type: ignore[method-assign]  # the host is in memory
-        git: Any = HostSource(self.git, lambda _asked: None)
-        made.git_host = lambda target: git  # type: ignore[method-assign]  # so is git
         return made
 
     def deploy(self) -> None:
@@ -276,12 +274,20 @@ def test_a_target_that_cant_be_planned_now_hides_no_other_and_shows_nothing_of_w
     assert bool(result.again) is is_tried
     assert "data.key: 1 → 2" in pulls.api.text
     assert f"target cart: {UNPLANNED}" in pulls.api.text
+    assert "2 targets of 2 read what changes: **1 to change, 1 target can't be planned**." in pulls.api.text
     assert "10.0.0.9" not in pulls.api.text
     assert pulls.shown == [(StatusState.FAILURE, f"cart: target cart: {UNPLANNED}")]
     pulls.handler.brief_store = known  # type: ignore[method-assign]  # it answers again
     pulls.run()
     assert "data.key: 1 → 3" in pulls.api.text
     assert pulls.shown[-1] == (StatusState.SUCCESS, "2 to change")
+
+
+@pytest.mark.parametrize(("text", "said"), [("{", "1 target can't be planned"), (objects("1") + "# said", "nothing to change")])
+def test_what_isnt_planned_is_no_plan_of_nothing(pulls: Pulls, text: str, said: str) -> None:
+    pulls.proposes({"shop/web.yaml": text})
+    pulls.run()
+    assert f"1 target of 1 reads what changes: **{said}**." in pulls.api.text
 
 
 def test_a_target_that_reads_nothing_of_the_change_is_counted_alone() -> None:

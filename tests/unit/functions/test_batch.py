@@ -14,11 +14,13 @@ import urllib3
 
 from handler.app.build import Handler
 from handler.app.run_events import RunEvents
-from handler.config.git_settings import Promoted, Revision
+from handler.config.feedback_settings import FeedbackSettings
+from handler.config.git_settings import Promoted, Revision, SecretRef
 from handler.config.settings import Settings
-from handler.functions.batch import AFTER, RELEASE, SAFETY, Batch, working
+from handler.functions.batch import AFTER, POSTED, RELEASE, SAFETY, Batch, working
 from handler.model import deadline
 from handler.model.event import Delivery, Job
+from handler.model.pull_request import PullRequest
 from handler.model.result import Outcome, Result
 from handler.queues import Queue
 from handler.queues.message_outcome import Run
@@ -28,9 +30,10 @@ from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.aws_events import Context, messages
 from tests.fakes.clock import World
-from tests.fakes.engine import ONE, cluster, engine, pushed, state_of
+from tests.fakes.engine import ONE, SHOP, cluster, engine, pushed, state_of
 from tests.fakes.feedback import AtOnce
 from tests.fakes.git_host import GitHost
+from tests.fakes.pull_request_host import PullRequestHost
 
 ALL_TAKEN: dict[str, Any] = {"batchItemFailures": []}
 
@@ -134,6 +137,26 @@ def test_plans_of_pull_requests_come_after_deployments_and_again_after_the_pause
     assert worker(*plans, push("a" * 40)) == failures("m1")
     assert ran == ["shop", "shop~12", "shop~13"]
     assert worker.queue.postponed[-1] == ("m1", 600)
+
+
+def test_git_hosts_have_the_end_of_an_invocation_to_show_what_its_runs_owe(monkeypatch: pytest.MonkeyPatch) -> None:
+    order, now = list[str](), [1000.0]
+
+    def run(job: Job, stop: threading.Event) -> Result:
+        order.append(job.target)
+        now[0] += 20.0
+        return Result(job.target, Outcome.APPLIED, recorded=True)
+
+    def settle(seconds: float) -> bool:
+        order.append(f"{seconds:.0f} s")
+        return False
+
+    monkeypatch.setattr("handler.functions.batch.time.monotonic", lambda: now[0])
+    batch = Batch(Asked(), run, AtOnce(), settle=settle)
+    jobs = [push("a" * 40), push("a" * 40, target="infra")]
+    assert batch(messages(*jobs), Context(300.0)) == ALL_TAKEN
+    assert batch(messages(jobs[0]), Context(25.0)) == ALL_TAKEN
+    assert order == ["shop", "infra", f"{POSTED:.0f} s", "shop", "3 s"]
 
 
 def test_a_message_that_comes_twice_changes_nothing(server: ApiServer, host: GitHost) -> None:
@@ -342,3 +365,22 @@ def test_what_waits_for_a_target_is_put_into_the_queue_once_that_has_recorded(se
     assert (queue.jobs, state_of(handler, "after").status.phase) == ([], "waiting")
     assert worker(messages(push(sha)), Context(300.0)) == ALL_TAKEN
     assert sorted((job.target, job.trigger) for job in queue.jobs) == [("after", "tick"), ("follower", "tick")]
+
+
+def test_a_function_shows_an_end_before_it_returns_and_plans_a_pull_request_once(server: ApiServer, host: GitHost) -> None:
+    feedback = FeedbackSettings(pull_requests=True, host="gitea", token=SecretRef(env="PATH"))
+    shop = replace(ONE.targets[0], repository=replace(SHOP, feedback=feedback))
+    handler, queue, api = engine(server, host, Settings((shop,)), fetched=True), Asked(), PullRequestHost(lambda base, _: base)
+    handler.git_api = lambda target: api  # type: ignore[method-assign]  # the host is in memory
+    worker = working(handler, queue, RunEvents())
+    sha = pushed(host)
+    assert worker(messages(push(sha)), Context(300.0)) == ALL_TAKEN
+    assert [(each.commit, each.text.partition(" in ")[0]) for each in api.statuses] == [(sha, "1 created")]
+    assert state_of(handler).commit_statuses[0].posted
+    head = host.commit({})
+    host.commits[head] = {"shop/web.yaml": json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new", "namespace": "shop"}})}
+    api.found[12] = PullRequest(12, head, "main", "bob")
+    assert worker(messages(Job("shop~12", "pull-request", run="shop~12.0a1b2c3d4e5f")), Context(300.0)) == ALL_TAKEN
+    assert "- delete ConfigMap/shop/web" in api.text
+    assert (api.statuses[-1].commit, api.statuses[-1].text) == (head, "1 to delete, 1 to create")
+    assert queue.jobs == []
