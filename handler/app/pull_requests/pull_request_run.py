@@ -144,7 +144,8 @@ class PullRequestRuns:
         state, words = status_of(about, previews)
 
         def make(edited: bool) -> str:
-            if self._found(asked) != found:
+            now = self._found(asked)
+            if now is None or (now.head, now.base, now.is_open) != (found.head, found.base, found.is_open):
                 raise NewerHead.of(f"pull request {asked.number}", "has changed while it was planned")
             return self._mask(text(replace(about, edited=edited), previews, asked.api.longest, folds=asked.api.folds))
 
