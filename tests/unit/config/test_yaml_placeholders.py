@@ -103,7 +103,7 @@ VALUES = st.recursive(
 
 
 def shape(value: Any) -> Any:
-    """Return what may be told of a value: its keys, its lengths and its types."""
+    """Return the keys of a value, its lengths and its types."""
     if isinstance(value, dict):
         return {key: shape(each) for key, each in value.items()}
     return [shape(each) for each in value] if isinstance(value, list) else type(value)
