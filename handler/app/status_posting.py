@@ -90,12 +90,12 @@ class StatusPosting:
         """Post what a target's record owes. Raises AnnealError: what kept a part of it from being posted."""
         target = self._targets[due.target]
         state = self._ways.brief_store(target).read().state
-        if state is None or all(self._is_shown(target, each) for each in state.commit_statuses):
+        owed = [each for each in reversed(state.commit_statuses) if not self._is_shown(target, each)] if state else []
+        if state is None or not owed:
             return
         look = _Look(target, state, self._ways.git_api(target), due.news)
-        for status in sorted(state.commit_statuses[::-1], key=lambda each: each.hinted):  # what git is asked about comes last
-            if not self._is_shown(target, status):
-                self._tried(look, status)
+        for status in sorted(owed, key=lambda each: each.hinted):  # what git is asked about comes last
+            self._tried(look, status)
         if look.done or look.dropped:
             self._ways.store(target).update(lambda state: _marked(state, look))
         self._repeat_late(look)

@@ -112,15 +112,16 @@ class StateStore:
         open; Moved: a 409; LeaseLost: the state was deleted.
         """
         self._fence(stored, state, token)
-        written, body = self._fitted(stored.state, state)
-        try:
-            return self._put(stored, written, body)
-        except Moved:
-            newer = self.read()
-            if newer.uid != stored.uid or stored.state is None or newer.state is None or not only_shown(stored.state, newer.state):
-                raise
-            shown = replace(state, commit_statuses=newer.state.commit_statuses, pull_requests=newer.state.pull_requests)
-            return self._put(newer, *self._fitted(newer.state, shown))
+        before = stored
+        while True:
+            try:
+                return self._put(before, *self._fitted(before.state, state))
+            except Moved:
+                newer = self.read()
+                if newer.uid != stored.uid or stored.state is None or newer.state is None or not only_shown(stored.state, newer.state):
+                    raise
+                state = replace(state, commit_statuses=newer.state.commit_statuses, pull_requests=newer.state.pull_requests)
+                before = newer
 
     def write(self, stored: StoredState, change: Change, token: str) -> StoredState:
         """Write `change(state)` inside our own attempt; after a person's write in between `change` is made on the newer state.

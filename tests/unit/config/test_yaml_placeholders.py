@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,3 +124,12 @@ def leaves(value: Any) -> Iterator[Any]:
             yield from leaves(each)
     else:
         yield value
+
+
+def test_what_a_mapping_takes_over_from_others_is_its_own_as_a_chart_sees_it() -> None:
+    text = b"a: &a {x: 1, y: s}\nb: &b {y: 1, z: 2}\none: {<<: *a, x: own}\nmany: {<<: [*a, *b]}\nkey: {'<<': 3}\n"
+    found = json.loads(with_placeholders(text, "word", second=False))
+    assert found["one"] == {"x": "word", "y": "word"}
+    assert found["many"] == {"x": 0, "y": "word", "z": 0}
+    assert found["key"] == {"<<": 0}
+    assert yaml.safe_load(text)["many"].keys() == found["many"].keys()
