@@ -17,7 +17,7 @@ from functools import partial
 from handler.app.pull_requests.merge_result import MergeResult, ShownCommit
 from handler.app.target_runner import TargetRunner
 from handler.config.settings import Target
-from handler.engine.planner.desired import Prepared, Preparer
+from handler.engine.planner.desired import Prepared, Preparer, held_renderer
 from handler.engine.planner.due import all_due
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview import Preview, Previewer
@@ -62,11 +62,15 @@ class TargetPreview:
 
 @dataclass(slots=True)
 class _Renders:
-    """What git declares at two trees, by one set of placeholders. `is_base_known`: whether the base can be rendered."""
+    """What git declares at two trees, by one set of placeholders. `is_base_known`: whether the first can be rendered.
+
+    `instead`: the deployed commit, where the base can't be rendered and that is the first; empty: it is the base.
+    """
 
     now: Declared
     then: Prepared
     is_base_known: bool = True
+    instead: str = ""
 
     @property
     def declared(self) -> Declared:
@@ -140,9 +144,22 @@ def _rendered(handler: TargetRunner, target: Target, merge: MergeResult, state: 
         return None
     if isinstance(then, AuthorError):
         raise then
+    instead = ""
+    if isinstance(now, AuthorError):
+        now, instead = _deployed(handler, target, state, number) or now, state.commit
     if isinstance(now, AuthorError):  # nothing is known of what it declares
         return _Renders({}, then, is_base_known=False)
-    return _Renders({item.identity: item.manifest for stage in now.stages for item in stage}, then)
+    return _Renders({item.identity: item.manifest for stage in now.stages for item in stage}, then, instead=instead)
+
+
+def _deployed(handler: TargetRunner, target: Target, state: State, number: int) -> Prepared | AuthorError | None:
+    """Render what is deployed; None: nothing is, or git has it no longer."""
+    if not state.commit:
+        return None
+    try:
+        return _prepared(handler, target, handler.git_host(target).fetch(state.commit, target.path), state, number)
+    except AuthorError:
+        return None
 
 
 def _prepared(handler: TargetRunner, target: Target, tree: Tree, state: State, number: int) -> Prepared | AuthorError:
@@ -200,6 +217,7 @@ def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
         unstable=rendered.unstable,
         hidden=rendered.secrets,
         planned_rollout=then.planned_rollout,
+        guarded=held_renderer(target, state.render.renderer, rendered.renderer),
     )
 
 
@@ -234,6 +252,8 @@ def _notes(
         found.append("objects whose names depend on such values are left out")
     if target.verify is not None:
         found.append("signatures aren't checked before the merge")
+    if renders.instead:
+        found.append(f"the base can't be rendered: what is changed is shown against `{renders.instead[:12]}`, which is deployed")
     if not renders.is_base_known:
         found.append("what the base declares can't be rendered: what changes of the objects that live isn't known")
     return tuple(found)

@@ -15,6 +15,7 @@ from typing import Protocol, runtime_checkable
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Revision
 from handler.config.instance_target import refuse_template
+from handler.config.renderer_settings import AUTO
 from handler.config.settings import Target
 from handler.engine.planner import canaries
 from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem
@@ -307,6 +308,14 @@ def changed_renderer(target: str, recorded: str, now: str) -> Problem:
     """Return the problem where what a path holds chooses another renderer than made the recorded objects."""
     seen = f"{now} makes its objects from now on, and {recorded} made the recorded ones"
     return Problem(f"target {target}", seen, fix=f"to stay with that: renderer: {{type: {recorded}}}")
+
+
+def held_renderer(target: Target, recorded: str, now: str) -> dict[tuple[str, str, str], str]:
+    """Return why a plan must wait whose objects another renderer makes than the recorded ones, where its name isn't configured."""
+    if target.renderer.chosen != AUTO or recorded in ("", now):
+        return {}
+    changed = changed_renderer(target.name, recorded, now)
+    return {("render", f"renderer {now}", ""): f"{changed.message}; {changed.fix}"}
 
 
 def _held_values(rendered: Rendered, target: Target) -> Iterator[str]:

@@ -7,11 +7,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from handler.config.renderer_settings import AUTO
 from handler.engine.health.target_health import MISSING, HealthLook, judged_absent
 from handler.engine.planner import expired_jobs
 from handler.engine.planner.canaries import Canaries
-from handler.engine.planner.desired import Inputs, changed_renderer
+from handler.engine.planner.desired import Inputs, held_renderer
 from handler.engine.planner.due import all_due, is_due, left_out, token, under_way
 from handler.engine.planner.exclusive_look import ExclusiveRequest, beside_exclusive
 from handler.engine.planner.planner import Planned, PlanRequest
@@ -87,7 +86,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         hidden=prepared.rendered.secrets,
         hidden_fields=prepared.rendered.hidden,
         renamed=frozenset(() if run.force else _renamed(run, inputs)),
-        guarded=_guarded(run, prepared.rendered.renderer),
+        guarded=held_renderer(run.deps.target, state.render.renderer, prepared.rendered.renderer),
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
         canaries=Canaries.of(prepared.rollout, due=rolling, gradual=is_gradual(run, prepared.digest)),
         planned_rollout=prepared.planned_rollout,
@@ -136,15 +135,6 @@ def _renamed(run: RunContext, inputs: Inputs) -> tuple[Identity, ...]:
     """Return the objects that are new only because they were rendered once more; after a change of git or settings none is."""
     same = run.is_recorded() and run.state.reads == inputs.reads
     return inputs.prepared.rendered.renamed if same else ()
-
-
-def _guarded(run: RunContext, renderer: str) -> dict[tuple[str, str, str], str]:
-    """Hold a plan whose objects another renderer made than the recorded ones, where its name isn't configured."""
-    recorded, chosen = run.state.render.renderer, run.deps.target.renderer.chosen
-    if chosen != AUTO or recorded in ("", renderer):
-        return {}
-    changed = changed_renderer(run.job.target, recorded, renderer)
-    return {("render", f"renderer {renderer}", ""): f"{changed.message}; {changed.fix}"}
 
 
 def is_gradual(run: RunContext, digest: str) -> bool:
