@@ -132,6 +132,21 @@ def test_what_lives_of_a_value_shows_by_no_default_piece_or_commit_before(
         assert_nothing_shown(substituted, logged, CANARY)
 
 
+@pytest.mark.parametrize("value", ["", CANARY])
+@pytest.mark.parametrize("guess", ["db=none", f"db={CANARY}", "db=wrong"])
+def test_neither_a_guess_nor_an_empty_value_is_told_where_a_default_stands_beside_the_variable(
+    substituted: PullRequests, value: str, guess: str
+) -> None:
+    shop = substituted.shop
+    push_files(shop, {f"{PATH}/a.yaml": configured("a", url="db=${PASSWORD:-none}", plain="${ABSENT:-one}", half="x")})
+    secret(shop, "login", PASSWORD=value)
+    shop.applied()
+    substituted.reconnect()
+    substituted.plan(substituted.branch({"a.yaml": configured("a", url=guess, plain="${ABSENT:=two}", half="x")}))
+    lines = [line for line in substituted.host.text.splitlines() if line.startswith(("~", "+", "-", "    "))]
+    assert lines == [f"~ change ConfigMap/{shop.name}/a  deploy/a.yaml:1", "    data.plain: one → two"]
+
+
 def test_what_lives_by_hand_in_a_member_shows_nowhere_beside_values_that_are_not_in_git(
     substituted: PullRequests, logged: io.StringIO
 ) -> None:
