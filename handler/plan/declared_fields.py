@@ -59,6 +59,9 @@ class DeclaredFields:
             start = at + (at > 0)
             ends = (found.start() for found in _KEY_END.finditer(path, start))
             yield from ((end, node[path[start:end]]) for end in ends if path[start:end] in node)
+        elif isinstance(node, Mapping) and path.startswith("[", at):  # as the API server calls a key of a map
+            ends = (found.end() for found in _ELEMENT_END.finditer(path, at))
+            yield from ((end, node[path[at + 1 : end - 1]]) for end in ends if path[at + 1 : end - 1] in node)
 
     def _named(self, items: Sequence[Any]) -> Mapping[str, Any]:
         """Return a list's elements by all that a plan may call them."""
