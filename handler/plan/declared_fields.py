@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from handler.model.field_masking import shown
@@ -13,6 +15,8 @@ from handler.plan.diff import names_of
 
 _KEY_END, _ELEMENT_END = re.compile(r"[.\[]|\Z"), re.compile(r"\]")
 _NESTED = (dict, list)
+_MOST_ENDS, _MOST_WAYS = 64, 500
+"""Where a key may end, and where a path may lead: a hostile object has millions, and what isn't found isn't shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +41,30 @@ class DeclaredFields:
 
     def at(self, path: str) -> DeclaredField:
         """Return what is declared of a field, or of what holds it: then `known` is shorter than the path, and there is no text."""
-        known, value = self._found(self.body, path, 0)
+        known, value = max(islice(self._ways(self.body, path, 0), _MOST_WAYS), key=itemgetter(0))
         if known < len(path):
             return DeclaredField(known)
         return DeclaredField(known, shown(self.kind, path, value), isinstance(value, _NESTED))
 
-    def _found(self, node: Any, path: str, at: int) -> tuple[int, Any]:
-        """Follow a path as far as it leads: where a key holds dots, more than one way may be tried."""
-        best = at, node
+    def _ways(self, node: Any, path: str, at: int) -> Iterator[tuple[int, Any]]:
+        """Yield where a path leads, step by step: a key may hold dots, so that there may be several ways."""
+        yield at, node
         for end, below in self._below(node, path, at):
-            way = self._found(below, path, end)
-            best = way if way[0] > best[0] else best
-        return best
+            yield from self._ways(below, path, end)
 
     def _below(self, node: Any, path: str, at: int) -> Iterator[tuple[int, Any]]:
-        if isinstance(node, list):
-            named = self._named(node) if path.startswith("[", at) else {}
-            ends = (found.end() for found in _ELEMENT_END.finditer(path, at))
+        is_element = path.startswith("[", at)
+        if isinstance(node, list) and is_element:
+            named = self._named(node)
+            ends = (found.end() for found in islice(_ELEMENT_END.finditer(path, at), _MOST_ENDS))
             yield from ((end, named[path[at:end]]) for end in ends if path[at:end] in named)
+        elif isinstance(node, Mapping) and is_element:  # as the API server calls a key of a map
+            ends = (found.end() for found in islice(_ELEMENT_END.finditer(path, at), _MOST_ENDS))
+            yield from ((end, node[path[at + 1 : end - 1]]) for end in ends if path[at + 1 : end - 1] in node)
         elif isinstance(node, Mapping) and (at == 0 or path.startswith(".", at)):
             start = at + (at > 0)
-            ends = (found.start() for found in _KEY_END.finditer(path, start))
+            ends = (found.start() for found in islice(_KEY_END.finditer(path, start), _MOST_ENDS))
             yield from ((end, node[path[start:end]]) for end in ends if path[start:end] in node)
-        elif isinstance(node, Mapping) and path.startswith("[", at):  # as the API server calls a key of a map
-            ends = (found.end() for found in _ELEMENT_END.finditer(path, at))
-            yield from ((end, node[path[at + 1 : end - 1]]) for end in ends if path[at + 1 : end - 1] in node)
 
     def _named(self, items: Sequence[Any]) -> Mapping[str, Any]:
         """Return a list's elements by all that a plan may call them."""

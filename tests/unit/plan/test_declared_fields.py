@@ -58,6 +58,17 @@ def test_of_what_is_not_declared_the_path_is_known_up_to_there(path: str, known:
     assert DeclaredFields(KIND, BODY).at(path) == DeclaredField(len(known))
 
 
+def test_of_a_path_that_may_lead_to_too_many_places_nothing_is_known_beyond_a_few() -> None:
+    assert DeclaredFields(KIND, {"." * 300_000: "x", "spec": {"." * 300_000: "x"}}).at("spec." + "." * 300_000) == DeclaredField(
+        len("spec")
+    )
+    node: Any = "x"
+    for _ in range(40):
+        node = {"a": node, "a.a": node}
+    path = ".".join("a" * 81)
+    assert DeclaredFields(KIND, node).at(path).known < len(path)
+
+
 _TREES = st.recursive(
     st.sampled_from(["1", "2"]),
     lambda below: st.dictionaries(st.sampled_from(["a", "b", "a.b", "name"]), below, max_size=3) | st.lists(below, max_size=3),
