@@ -263,7 +263,9 @@ class Handler(TargetRunner):
         return replace(
             self.preparer(target, discovery),
             source=source,
-            render=lambda tree, request: render_target(renderer, tree, replace(request, placeholders=number), self._sandbox, decryptor),
+            render=lambda tree, request: render_target(
+                renderer, tree, replace(request, placeholders=number, keys_known=True), self._sandbox, decryptor
+            ),
             outside=lambda recorded, commit: PlaceholderInputs(self.outside(target, lambda: discovery, recorded, commit), number),
         )
 

@@ -7,6 +7,7 @@ a full quota the operator. 409 is planned again; 429, 5xx and connection failure
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from handler.model.errors import (
     AnnealError,
     ApiRefused,
     ClusterUnavailable,
+    FieldCause,
     KubeconfigInvalid,
     Moved,
     NotReady,
@@ -125,7 +127,14 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
         return ClusterUnavailable.of(subject, f"{method} answered {status}: {said}")
     if status == 409 or any(cause.get("field") == "metadata.uid" for cause in _causes(body)):
         return Moved.of(subject, f"{method} answered {status}: {said}")  # 422 on the uid: another object of the same name
-    return _api_refused(subject, said, status, reason)
+    error = _api_refused(subject, said, status, reason)
+    error.causes = () if place.secret else tuple(_field_causes(body))
+    return error
+
+
+def _field_causes(body: Any) -> Iterator[FieldCause]:
+    for cause in _causes(body):
+        yield FieldCause(*(str(cause.get(key) or "") for key in ("field", "reason", "message")))
 
 
 def _api_refused(subject: str, said: str, status: int, reason: str) -> ApiRefused:

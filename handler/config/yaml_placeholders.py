@@ -12,7 +12,7 @@ from handler.model.errors import ConfigInvalid
 
 _CORE = "tag:yaml.org,2002:"
 _MERGE = f"{_CORE}merge"
-_TYPED: dict[str, tuple[Any, Any]] = {f"{_CORE}int": (0, 17), f"{_CORE}float": (0.5, 1.25), f"{_CORE}bool": (False, True)}
+_TYPED: dict[str, tuple[Any, Any]] = {f"{_CORE}int": (0, 17), f"{_CORE}float": (0.5, 1.72), f"{_CORE}bool": (False, True)}
 
 
 def with_placeholders(value: bytes, word: str, *, second: bool) -> str:

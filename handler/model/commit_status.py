@@ -9,6 +9,8 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
+from handler.model.tree import printable
+
 TEXT = 140
 """Characters of a text: GitHub's limit, the smallest (docs.github.com, "Create a commit status")."""
 
@@ -49,6 +51,7 @@ def hashed(context: str, most: int) -> str:
 
 
 def fitting(text: str, most: int = TEXT) -> str:
-    """Return a text as one line of so many characters; GitHub refuses those above U+FFFF."""
-    line = " ".join("".join(each if each <= "\uffff" else "\ufffd" for each in text).split())
+    """Return a text as one line of so many characters, without what turns lines or hides in them; GitHub refuses those above U+FFFF."""
+    words = " ".join("".join(each if each <= "\uffff" else "\ufffd" for each in text).split())
+    line = printable(words, 10 * len(words))  # an escape has up to six characters: nothing is cut here
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

@@ -195,8 +195,20 @@ class PlanRefused(AuthorError, code="plan-refused"):
     """A guard refused the plan before the first write."""
 
 
+@dataclass(frozen=True, slots=True)
+class FieldCause:
+    """One field error of the API server, in its words: `spec.replicas`, `FieldValueInvalid`, `Invalid value: -1: must be …`."""
+
+    field: str
+    reason: str
+    message: str
+
+
 class ApiRefused(AuthorError, code="api-refused"):
-    """The API server refused an object for what is in it (400, 404, 409, 422). `status`, `reason`: the server's, or UNCONVERTED."""
+    """The API server refused an object for what is in it (400, 404, 409, 422). `status`, `reason`: the server's, or UNCONVERTED.
+
+    `causes`: the field errors, where the server gives them; they may quote values, so none of a Secret's are kept.
+    """
 
     UNCONVERTED = "Unconverted"  # the API version of an entry of its managedFields doesn't know a field that it has
 
@@ -205,6 +217,7 @@ class ApiRefused(AuthorError, code="api-refused"):
         super().__init__(*problems)
         self.status = status
         self.reason = reason
+        self.causes: tuple[FieldCause, ...] = ()
 
 
 class RolloutFailed(AuthorError, code="rollout-failed"):

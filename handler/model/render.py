@@ -64,7 +64,8 @@ class RenderRequest:
     `UPGRADED` from then on; empty: nothing is recorded.
     `weak`: programs may run without walls for files and sockets. `post_build`: which variables there are, typed as `options` is.
     `placeholders`: values that aren't git's are placeholders, of the first or the second set: nothing of the cluster is read for them; 0:
-    they aren't. What differs between renders with either set depends on such values.
+    they aren't. What differs between renders with either set depends on such values. `keys_known`: which variables the cluster has is
+    asked of `outside` all the same, so that defaults are taken where a run takes them; what they hold isn't.
     `compat`: the tool whose label every object carries; `none`: no tool's.
     """
 
@@ -82,6 +83,7 @@ class RenderRequest:
     weak: bool = False
     post_build: object = None
     placeholders: int = 0
+    keys_known: bool = False
     compat: str = "none"
 
 

@@ -18,7 +18,7 @@ from handler.plan.managed_fields import KEY_DEFAULTS, MEMBER, Step, equal, owner
 _NOISE = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 _IDENTIFYING = (("name",), ("containerPort", "protocol"), ("port", "protocol"), ("mountPath",), ("key",), ("type",), ("ip",), ("uid",))
 Path = tuple[Step, ...]
-_ORDER = "[order]"  # the last step of a path that names the order of a list's elements
+ORDER = "[order]"  # the last step of a path that names the order of a list's elements
 
 
 def meaningful(body: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def text_of(path: Path) -> str:
     text = ""
     for step in path:
         if isinstance(step, str):
-            text += f".{step}" if text and step is not _ORDER else step
+            text += f".{step}" if text and step is not ORDER else step
         elif isinstance(step, int):
             text += f"[{step}]"
         else:
@@ -106,7 +106,7 @@ def _list_differences(path: Path, was: list[Any], becomes: list[Any]) -> Iterato
     orders = [[step for step in one if step in other] for one, other in ((before, after), (after, before))]
     if orders[0] != orders[1]:
         was_order, order = ([text_of((step,)) for step in each] for each in orders)
-        yield (*path, _ORDER), was_order, order
+        yield (*path, ORDER), was_order, order
     for step in dict.fromkeys([*before, *after]):
         element, other = before.get(step), after.get(step)
         is_named = isinstance(step, int) and any(_step(each, ("name",), {}) for each in (element, other))
@@ -124,6 +124,13 @@ def paired(was: list[Any], becomes: list[Any]) -> tuple[dict[Step, Any], dict[St
         if all(all(steps) and len(set(steps)) == len(steps) for steps in both):
             return dict(zip(both[0], was, strict=True)), dict(zip(both[1], becomes, strict=True))
     return dict(enumerate(was)), dict(enumerate(becomes))
+
+
+def names_of(item: Any, at: int) -> Iterator[str]:
+    """Yield each step of a path that may lead to an element of a list. `at`: its position."""
+    yield text_of((at,))
+    steps = (_step(item, keys, filled) for keys in _IDENTIFYING for filled in ({}, KEY_DEFAULTS))
+    yield from (text_of((step,)) for step in steps if step)
 
 
 def _step(item: Any, keys: tuple[str, ...], filled: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

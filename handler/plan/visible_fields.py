@@ -1,11 +1,13 @@
 """Which live values of a plan a reader of a pull request may see, and which of its changes are the pull request's. Pure.
 
 Law: a live value is shown where git declares the same field already, openly: there the live one is git's, or drift of it. What git doesn't
-declare yet may be anything that lives, and stays unseen; that it is there is seen.
+declare yet may be anything that lives, and stays unseen, also where it is a part of a path: a key, or what names an element; that it is
+there is seen. What is to be is shown as git declares it: what a server or an apply makes of it may hold what lives.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,18 +17,18 @@ from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, FieldChange
-from handler.plan.diff import field_changes
+from handler.plan.declared_fields import DeclaredField, DeclaredFields
+from handler.plan.diff import ORDER, field_changes
 
 UNSEEN = "(not shown)"
+_BY_POSITION = re.compile(r"\[\d+\]")
+"""Of a list that nothing orders by name: what stands at a position may be another's element."""
 
 
 def visible(change: Change, now: Manifest | None, then: Manifest | None) -> Change:
     """Return a change with the live values that may be seen. `now`, `then`: what git declares before and after; None: nothing."""
-    if now is None or then is None:
-        return replace(change, fields=tuple(_unseen(each) for each in change.fields))
-    between = field_changes(change.identity.group_kind, now.body(), then.body())
-    declared = {each.path: each.live for each in between}
-    return replace(change, fields=tuple(_seen(each, declared) for each in change.fields))
+    before, after = (DeclaredFields(change.identity.group_kind, each.body() if each else {}) for each in (now, then))
+    return replace(change, fields=tuple(dict.fromkeys(_seen(each, before, after) for each in change.fields)))
 
 
 def by_git(change: Change, now: Manifest | None, then: Manifest | None, hidden: HiddenFields) -> Change:
@@ -51,22 +53,31 @@ def by_name(change: Change) -> Change:
     return Change(Action.UPDATE, change.identity, manifest=change.manifest)
 
 
-def _seen(each: FieldChange, between: Mapping[str, str]) -> FieldChange:
-    """Show the live value of a field that git declares: openly before, or the same before and after."""
-    if each.live[:1] in ("{", "[") and each.live != between.get(each.path):  # a map or list may hold what git never declared
-        return _unseen(each)
-    if each.path in between:
-        return each if between[each.path] not in ("", MASKED) else _unseen(each)
-    near = any(_holds(each.path, other) or _holds(other, each.path) for other in between)
-    return each if each.declared and not near else _unseen(each)
+def _seen(each: FieldChange, before: DeclaredFields, after: DeclaredFields) -> FieldChange:
+    """Show a field by what git declares of it before and after."""
+    was, becomes = before.at(each.path), after.at(each.path)
+    live, declared = each.live, each.declared
+    if live and not _is_open(each, was):
+        live = UNSEEN
+    if declared:
+        declared = becomes.text or UNSEEN
+    return FieldChange(_told(each.path, max(was.known, becomes.known)), declared, live, each.manager if live != UNSEEN else "")
 
 
-def _holds(outer: str, inner: str) -> bool:
-    return inner.startswith((f"{outer}.", f"{outer}["))
+def _is_open(each: FieldChange, was: DeclaredField) -> bool:
+    """Whether a live value may be shown beside what git declares before."""
+    if was.text in ("", MASKED):
+        return False
+    may_hold_others = was.is_nested or each.live[:1] in ("{", "[") or _BY_POSITION.search(each.path)
+    return not may_hold_others or each.live == was.text
 
 
-def _unseen(each: FieldChange) -> FieldChange:
-    return replace(each, live=UNSEEN if each.live else "", manager="")
+def _told(path: str, known: int) -> str:
+    """Return a path as far as git declares it."""
+    rest = path[known:]
+    if not rest or rest == ORDER:
+        return path
+    return f"{path[:known]}[{UNSEEN}]" if rest.startswith("[") else f"{path[:known]}.{UNSEEN}".removeprefix(".")
 
 
 def changed(now: Mapping[Identity, Manifest], then: Mapping[Identity, Manifest]) -> frozenset[Identity]:

@@ -17,7 +17,7 @@ from typing import Protocol
 from handler.model.errors import SourceRefused
 from handler.model.tree import DIRECTORY, LINK, SUBMODULE, CommitInfo, Tree, TreeEntry, printable
 from handler.source.host_limits import HostLimits
-from handler.source.text_merge import merged
+from handler.source.text_merge import MergeBudget, merged
 
 LIMITS = HostLimits()
 MOST = 300
@@ -118,6 +118,7 @@ class _Merging:
         self.conflicts: list[str] = []
         self.texts: dict[str, bytes] = {}
         self._tried = self._seen = 0
+        self._budget = MergeBudget()
 
     def directory(self, path: str) -> _Node:
         """Return a directory that both sides have changed."""
@@ -157,7 +158,8 @@ class _Merging:
             return None
         mode = theirs.mode if ours.mode == was.mode else ours.mode
         pairs = ((self._ancestor, was), (self._base, ours), (self._head, theirs))
-        text = merged(*(side.blobs([entry.oid])[entry.oid] for side, entry in pairs))
+        original, one, other = (side.blobs([entry.oid])[entry.oid] for side, entry in pairs)
+        text = merged(original, one, other, self._budget)
         if text is None:
             return None
         oid = hashlib.sha1(b"blob %d\0%s" % (len(text), text), usedforsecurity=False).hexdigest()

@@ -8,25 +8,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 
 LARGEST = 1 << 20
 """Bytes of a version; a larger file that both sides have changed is left to git."""
 STEPS = 300_000
-"""Comparisons of lines, about a tenth of a second; what takes more, some 750 changed lines in all, is left to git, too."""
+"""Comparisons of lines of two versions, about a tenth of a second; what takes more, some 750 changed lines, is left to git, too."""
+ALL_STEPS = 2_000_000
+"""Comparisons and lines of all files of a merge, some two seconds."""
 _Block = tuple[int, int, int]
 """Lines that are the same: from where in the original, from where in the changed version, how many."""
 _Change = tuple[int, int, Sequence[bytes]]
 """Which lines of the original, from and to, are replaced, and by what."""
 
 
-def merged(original: bytes, one: bytes, other: bytes) -> bytes | None:
-    """Return a text with the changes of both; None: they conflict, or may; or it is no text, or a large one."""
+@dataclass(slots=True)
+class MergeBudget:
+    """What all files of one merge may take together: many files of a hostile pull request mustn't take more than a large one."""
+
+    left: int = ALL_STEPS
+
+    def take(self, steps: int) -> bool:
+        """Whether there is room for so many steps, which are taken; without room nothing is left for others either."""
+        self.left -= steps
+        return self.left >= 0
+
+
+def merged(original: bytes, one: bytes, other: bytes, budget: MergeBudget) -> bytes | None:
+    """Return a text with the changes of both; None: they conflict, or may; or it is no text, a large one, or beyond the budget."""
     if one == other:
         return one
-    if any(b"\0" in each or len(each) > LARGEST for each in (original, one, other)):
+    versions = (original, one, other)
+    if any(b"\0" in each or len(each) > LARGEST for each in versions):
         return None
-    lines, mine, yours = (each.splitlines(keepends=True) for each in (original, one, other))
-    ours, theirs = (_changes(lines, changed) for changed in (mine, yours))
+    if not budget.take(sum(each.count(b"\n") + each.count(b"\r") + 1 for each in versions)):  # where `splitlines` ends lines
+        return None
+    lines, mine, yours = (each.splitlines(keepends=True) for each in versions)
+    ours, theirs = (_changes(lines, changed, budget) for changed in (mine, yours))
     changes = None if ours is None or theirs is None else _joined(lines, _anchors(lines, mine, yours), ours, theirs)
     if changes is None:
         return None
@@ -42,13 +60,13 @@ def _anchors(*versions: Sequence[bytes]) -> frozenset[bytes]:
     return frozenset.intersection(*(frozenset(line for line, count in Counter(lines).items() if count == 1) for lines in versions))
 
 
-def _changes(original: Sequence[bytes], changed: Sequence[bytes]) -> list[_Change] | None:
+def _changes(original: Sequence[bytes], changed: Sequence[bytes], budget: MergeBudget) -> list[_Change] | None:
     """Return what was replaced, the first first; None: to find it takes too many steps."""
     shorter = min(len(original), len(changed))
     front = next((at for at in range(shorter) if original[at] != changed[at]), shorter)
     back = next((at for at in range(shorter - front) if original[-1 - at] != changed[-1 - at]), shorter - front)
     inner, outer = original[front : len(original) - back], changed[front : len(changed) - back]
-    ends = _furthest(inner, outer)
+    ends = _furthest(inner, outer, budget)
     if ends is None:
         return None
     found, at, there = list[_Change](), front, front
@@ -59,18 +77,20 @@ def _changes(original: Sequence[bytes], changed: Sequence[bytes]) -> list[_Chang
     return found
 
 
-def _furthest(original: Sequence[bytes], changed: Sequence[bytes]) -> list[list[int]] | None:
+def _furthest(original: Sequence[bytes], changed: Sequence[bytes], budget: MergeBudget) -> list[list[int]] | None:
     """Return how far each diagonal gets with 0, 1, 2… edits (Myers, 1986, as git compares); None: that takes too many steps."""
-    steps, ends, last = STEPS, list[list[int]](), len(original) - len(changed)  # of n edits, diagonal k stands at (k + n) / 2
-    while steps > 0:
-        edits, row = len(ends), list[int]()
+    ends, last = list[list[int]](), len(original) - len(changed)  # of n edits, diagonal k stands at (k + n) / 2
+    least = max(budget.left - STEPS, 0)
+    while budget.left > least:
+        edits, row, steps = len(ends), list[int](), 0
         for diagonal in range(-edits, edits + 1, 2):
             at = start = _begun(ends[-1], edits, diagonal)[0] if ends else 0
             while at < len(original) and at - diagonal < len(changed) and original[at] == changed[at - diagonal]:
                 at += 1
-            steps -= 1 + at - start
+            steps += 1 + at - start
             row.append(at)
         ends.append(row)
+        budget.take(steps)
         if abs(last) <= edits and (last + edits) % 2 == 0 and row[(last + edits) // 2] >= len(original):
             return ends
     return None

@@ -4,53 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from handler.cli.needed_rights import WRITES, Grant
-from handler.cli.planner_rights import planner_documents
-from handler.config.pull_request_settings import PullRequestSettings
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, deployment
-from tests.e2e.one_target import PATH, Shop
+from tests.e2e.judged_pull_requests import made, open_judged, written
+from tests.e2e.one_target import PATH
 from tests.e2e.pull_request_host import PullRequests
 from tests.e2e.rendered_trees import push_files
 from tests.e2e.serve_process import until
 
-PLANNER = "planner"
-KINDS = (("", "configmaps"), ("apps", "deployments"), ("", "services"))
-
-
-def made(document: dict[str, Any]) -> str:
-    return json.dumps(document)
+CANARY = "canary0b552d1ec9a3f7"
 
 
 @pytest.fixture
 def judged(open_shop: Open, tmp_path: Path) -> tuple[PullRequests, Path]:
     """A shop whose plans are judged by an account, and the kubeconfig of that account."""
-    shop = open_shop()
-    shop.create_namespace()
-    kubeconfig = shop.kubectl.account(f"{shop.name}/{PLANNER}", tmp_path)
-    settings = PullRequestSettings(f"{shop.name}/{PLANNER}")
-    pulls = PullRequests.of(shop, namespace=shop.name, namespaces=(shop.name,), pull_requests=settings)
-    documents = planner_documents(shop.target, [Grant(shop.name, group, resource, WRITES) for group, resource in KINDS])
-    shop.kubectl.grant(yaml.safe_dump_all(documents))
-    push_files(shop, {f"{PATH}/web.yaml": made(deployment(shop.name, "web")), f"{PATH}/a.yaml": made(config_map(shop.name, "a"))})
-    shop.applied()
-    pulls.reconnect()
-    until(lambda: "only plans" in written(shop, kubeconfig, secrets.token_hex(4)))  # the server hears of a policy a moment later
-    return pulls, kubeconfig
-
-
-def written(shop: Shop, kubeconfig: Path, name: str, *flags: str) -> str:
-    """Let the account create a ConfigMap; return what is said."""
-    document = made(config_map(shop.name, name))
-    kubectl = type(shop.kubectl)(shop.kubectl.program, kubeconfig)
-    return kubectl.tried("create", "-f", "-", *flags, given=document).stderr
+    return open_judged(open_shop, tmp_path)
 
 
 def test_the_account_dry_runs_and_may_not_write(judged: tuple[PullRequests, Path]) -> None:
@@ -79,6 +52,56 @@ def test_the_servers_refusal_stands_in_the_plan_with_its_place(judged: tuple[Pul
     assert "not judged by the server" not in said
     assert str(pulls.host.statuses[-1].state) == "failure"
     assert shop.versions() == before
+
+
+def test_a_refusal_says_nothing_of_what_lives_or_of_other_objects(judged: tuple[PullRequests, Path]) -> None:
+    pulls, _ = judged
+    shop = pulls.shop
+    main = {"name": "main", "image": "shop:1"}
+    push_files(shop, {f"{PATH}/web.yaml": made(deployment(shop.name, "web")), f"{PATH}/p.yaml": made(pod("p", main))})
+    shop.applied()
+    pulls.reconnect()
+    ephemeral = {"spec": {"ephemeralContainers": [{"name": "debug", "image": CANARY, "env": [{"name": "X", "value": CANARY}]}]}}
+    shop.kubectl.run(
+        *("patch", "pod", "p", "-n", shop.name, "--subresource=ephemeralcontainers", "--type=strategic", "-p", json.dumps(ephemeral))
+    )
+    ports = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 31234}]}
+    shop.kubectl.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "theirs", "namespace": shop.name}, "spec": ports})
+    limits = {"limits": [{"type": "Container", "max": {"cpu": "1234m"}}]}
+    shop.kubectl.apply({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "theirs", "namespace": shop.name}, "spec": limits})
+    quota = {"hard": {"configmaps": "1"}}  # there is one in each namespace
+    shop.kubectl.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tight", "namespace": shop.name}, "spec": quota})
+    until(lambda: shop.kubectl.run("get", "resourcequota", "tight", "-n", shop.name, "-o", "jsonpath={.status.used}"))
+    changed = {
+        "p.yaml": pod("p", {**main, "env": [{"name": "A", "value": "b"}]}),
+        "o.yaml": pod("o", main, serviceAccountName="not-there"),
+        "l.yaml": pod("l", {**main, "resources": {"limits": {"cpu": "9"}}}),
+        "s.yaml": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mine"}, "spec": ports},
+        "web.yaml": {
+            **deployment(shop.name, "web"),
+            "spec": {**deployment(shop.name, "web")["spec"], "selector": {"matchLabels": {"app": "x"}}},
+        },
+        "more.yaml": config_map(shop.name, "more"),
+        "typo.yaml": {**config_map(shop.name, "typo"), "dota": {}},
+    }
+    head = pulls.branch({name: made(document) for name, document in changed.items()})
+    pulls.plan(head)
+    lines = {line.split(": ")[0].removeprefix(f"{PATH}/"): line.partition(": ")[2] for line in pulls.host.text.splitlines()}
+    why = f"the server refuses it; anneal plan {shop.target.name} --commit {head}"
+    for name, kind in (("o", "Pod"), ("l", "Pod"), ("more", "ConfigMap")):
+        assert lines[f"{name}.yaml:1"] == f"{kind}/{shop.name}/{name}: {why}"
+    assert lines["s.yaml:1"] == f"Service/{shop.name}/mine: {why}"
+    assert lines["p.yaml:1"].startswith(
+        f"Pod/{shop.name}/p: spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"
+    )
+    assert "spec.selector: Invalid value: field is immutable" in lines["web.yaml:1"]
+    assert lines["typo.yaml:1"] == f'ConfigMap/{shop.name}/typo: strict decoding error: unknown field "dota"'
+    said = pulls.host.text + pulls.host.statuses[-1].text
+    assert not [each for each in (CANARY, "allocated", "1234m", "not-there", "@@", "maximum", "tight") if each in said]
+
+
+def pod(name: str, container: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container], **spec}}
 
 
 def test_what_the_server_writes_otherwise_is_no_change(judged: tuple[PullRequests, Path]) -> None:

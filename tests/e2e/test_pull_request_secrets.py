@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import json
 from dataclasses import replace
@@ -19,34 +18,10 @@ from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map
 from tests.e2e.one_target import PATH, Shop, told
-from tests.e2e.planted_secrets import spellings
+from tests.e2e.pull_request_canaries import CANARY, DRIFT, assert_nothing_shown
 from tests.e2e.pull_request_host import PullRequests
 from tests.e2e.rendered_trees import chart, push_files
 from tests.rooms.render.sops_files import ALICE, VALUES, encrypted
-
-CANARY = "canary7f3a9ce1d255b0"
-DRIFT = "canary0b552d1ec9a3f7"
-
-
-def forms(value: str) -> set[str]:
-    """How a template may write a value: reversed, in halves, letter by letter, as a digest, its length beside it."""
-    halves = {value[: len(value) // 2], value[len(value) // 2 :]}
-    digests = {hashlib.sha256(value.encode()).hexdigest(), hashlib.sha1(value.encode()).hexdigest(), value.upper()}
-    return {
-        *spellings(value),
-        *spellings(value[::-1]),
-        *halves,
-        *digests,
-        "-".join(value),
-        " ".join(value),
-        base64.b32encode(value.encode()).decode(),
-    }
-
-
-def assert_nothing_shown(pulls: PullRequests, logged: io.StringIO, *values: str) -> None:
-    said = [each.text for each in pulls.host.comments.values()] + [each.text for each in pulls.host.statuses] + [logged.getvalue()]
-    found = {(form, text[:200]) for value in values for form in forms(value) for text in said if form in text}
-    assert not found, found
 
 
 def secret(shop: Shop, name: str, **values: str) -> None:
@@ -130,6 +105,21 @@ def test_what_lives_of_a_value_shows_by_no_default_piece_or_commit_before(
     assert sorted(lines) == sorted([f"+ create ConfigMap/{name}/c", *changed])
     if not guess:
         assert_nothing_shown(substituted, logged, CANARY)
+
+
+@pytest.mark.parametrize("value", ["", CANARY])
+@pytest.mark.parametrize("guess", ["db=none", f"db={CANARY}", "db=wrong"])
+def test_neither_a_guess_nor_an_empty_value_is_told_where_a_default_stands_beside_the_variable(
+    substituted: PullRequests, value: str, guess: str
+) -> None:
+    shop = substituted.shop
+    push_files(shop, {f"{PATH}/a.yaml": configured("a", url="db=${PASSWORD:-none}", plain="${ABSENT:-one}", half="x")})
+    secret(shop, "login", PASSWORD=value)
+    shop.applied()
+    substituted.reconnect()
+    substituted.plan(substituted.branch({"a.yaml": configured("a", url=guess, plain="${ABSENT:=two}", half="x")}))
+    lines = [line for line in substituted.host.text.splitlines() if line.startswith(("~", "+", "-", "    "))]
+    assert lines == [f"~ change ConfigMap/{shop.name}/a  deploy/a.yaml:1", "    data.plain: one → two"]
 
 
 def test_what_lives_by_hand_in_a_member_shows_nowhere_beside_values_that_are_not_in_git(

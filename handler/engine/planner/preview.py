@@ -6,6 +6,7 @@
 
 Law: what a reader of the pull request may not see isn't looked at: no object without our marks, no content of a Namespace. What a Secret
 holds, or depends on values that aren't in git, is neither compared nor judged, and nothing that is returned says whether it equals live.
+Of what the server refuses only what speaks of what git declares is returned.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from handler.cluster.write import DryRunner
 from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem, QuotaExceeded
 from handler.model.field_masking import MASKED
 from handler.model.hidden_fields import HiddenFields
 from handler.model.names import Identity
@@ -31,6 +32,7 @@ from handler.plan.admission import Desired
 from handler.plan.compare import SECRET, Comparison
 from handler.plan.judge import Judge, skipped
 from handler.plan.prune import PruneFacts, judge
+from handler.plan.quoted_refusal import quoted
 from handler.plan.takeover import foreseen
 
 _NOT_YET = 404  # says nothing of the object: its Namespace or CRD comes with it
@@ -63,10 +65,11 @@ class Previewer:
     declared: Collection[Identity] = ()
     guessed: bool = False
     _unjudged: list[Identity] = field(default_factory=list, init=False)
+    _commit: str = field(default="", init=False)
 
     def preview(self, ask: PlanRequest) -> Preview:
         """Make the plan. Raises PlanRefused: the render declares nothing; ClusterUnavailable, AccessDenied: members can't be listed."""
-        target = self.planner.target
+        target, self._commit = self.planner.target, ask.commit
         comparison = self.planner.compare(ask, HealthOfPlan(ask.desired, 0.0, self.planner.custom))
         guards.refuse_empty(target.name, len(comparison.desired), comparison.members, target.prune, instance=False)
         found = self._decided(comparison)
@@ -112,7 +115,7 @@ class Previewer:
                 wanted = DryRunner(self.server).apply(item.resource, body)
             except (ApiRefused, AccessDenied) as error:
                 if not self._is_unjudged(error, identity):
-                    return _refused(error, declared)
+                    return self._refused(error, declared)
         return _visible(judge_one.present(item, live, wanted, taken))
 
     def _created(self, judge_one: Judge, item: Desired) -> Finding:
@@ -126,8 +129,15 @@ class Previewer:
             except (ApiRefused, AccessDenied) as error:
                 is_new = isinstance(error, ApiRefused) and error.status == _NOT_YET
                 if not (is_new or self._is_unjudged(error, item.identity)):
-                    return _refused(error, item)
+                    return self._refused(error, item)
         return judge_one.absent(item)
+
+    def _refused(self, error: ApiRefused | AccessDenied, item: Desired) -> Problem:
+        """Return a refusal as all may read it, with the way to the rest for those who may read the cluster."""
+        found = quoted(error, item.manifest)
+        more = () if found.is_whole else ("and for more than that",) if found.words else ("the server refuses it",)
+        fix = "" if found.is_whole else f"anneal plan {self.planner.target.name} --commit {self._commit}"
+        return Problem(str(item.identity), "; ".join((*found.words, *more)), item.manifest.place, fix)
 
     def _is_apart(self, identity: Identity) -> bool:
         """Whether the server isn't asked about an object: it holds placeholders, or may."""
@@ -135,7 +145,7 @@ class Previewer:
 
     def _is_unjudged(self, error: ApiRefused | AccessDenied, identity: Identity) -> bool:
         """Whether the server didn't judge an object, for the identity lacks a right, or a webhook doesn't support dry run."""
-        if not (is_unasked(error) or NO_DRY_RUN in str(error)):
+        if isinstance(error, QuotaExceeded) or not (is_unasked(error) or NO_DRY_RUN in str(error)):
             return False
         self._unjudged.append(identity)
         return True
@@ -161,11 +171,6 @@ def _visible(change: Change) -> Change:
     if shown or change.removes or not change.writes:
         return replace(change, fields=shown)
     return Change(Action.UNCHANGED, change.identity, manifest=change.manifest)
-
-
-def _refused(error: ApiRefused | AccessDenied, item: Desired) -> Problem:
-    text = "; ".join(problem.message for problem in error.problems)
-    return Problem(str(item.identity), text, item.manifest.place)
 
 
 def without_handed_over(preview: Preview, declared: Mapping[Identity, str]) -> Preview:

@@ -1,7 +1,8 @@
 """Encrypted files as they look without any key: each value is a placeholder of its type. Runs in the render child.
 
 A text's placeholder is valid base64, for the data of a Secret; it holds a digest of what is encrypted, so that a changed value is seen.
-There are two sets: what differs between renders with either depends on what is encrypted.
+There are two sets: what differs between renders with either depends on what is encrypted. They share no letter or digit where their types
+let them, so that a template which looks at a character can't make the same of both.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from handler.render.sops.plain_file import ENCRYPTED
 
 TEXT = "encryptedplaceholder"
 _QUOTED = re.compile(rf"([\"']?){ENCRYPTED.pattern}\1")
-_OTHER_TEXT = "otherplaceholder"
-_OF_TYPE: tuple[dict[str, str], ...] = ({}, {"int": "0", "float": "0.5", "bool": "false"}, {"int": "17", "float": "1.25", "bool": "true"})
+_OTHER_TEXT, _OTHER_DIGITS = "quizmusk", "gijkmqsuvwxz"  # without the letters of TEXT, and without hexadecimal digits
+_OF_TYPE: tuple[dict[str, str], ...] = ({}, {"int": "0", "float": "0.5", "bool": "false"}, {"int": "17", "float": "1.72", "bool": "true"})
 _KEY = re.compile(r"(?:^|,\s*)(?:sops|'sops'|\"sops\")[ \t]*:\s*\Z", re.MULTILINE)
 _DOCUMENT = re.compile(r"^(?=---(?:[ \t\r\n]|\Z))", re.MULTILINE)
 _NAMELESS = re.compile(rf"^(?:kind|metadata)[ \t]*:[ \t]*\"{TEXT}", re.MULTILINE)
@@ -62,5 +63,7 @@ def _placeholder(found: re.Match[str], form: str, number: int) -> str:
 
 
 def _text(encrypted: object, number: int) -> str:
-    word, salt = (TEXT, "") if number == 1 else (_OTHER_TEXT, _OTHER_TEXT)
-    return word + hashlib.sha256(f"{salt}{encrypted}".encode(errors="surrogatepass")).hexdigest()[:8]
+    digest = hashlib.sha256(str(encrypted).encode(errors="surrogatepass"))
+    if number == 1:
+        return TEXT + digest.hexdigest()[:8]
+    return _OTHER_TEXT + "".join(_OTHER_DIGITS[byte % len(_OTHER_DIGITS)] for byte in digest.digest()[:8])

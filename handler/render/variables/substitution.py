@@ -84,13 +84,13 @@ def substitute(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
     """Substitute in objects.
 
     Parts: the variables as JSON, then each object. Options: `places`, `items`: of each object; `origins`: variable -> the object of the
-    cluster that holds it; `unknown`: see `Variables`; `asked`: None, or what stands for all that the cluster wasn't asked for; `secrets`:
-    texts of the objects that are hidden as they are, and hold variables.
+    cluster that holds it; `unknown`: see `Variables`; `asked`: None, or what stands for all that the cluster wasn't asked for; `told`:
+    whether values are the cluster's own, not placeholders; `secrets`: texts of the objects that are hidden as they are, and hold variables.
     """
     values = json.loads(parts[0])
     asked = options["asked"]
     variables = Variables(values, options["unknown"] if asked is None else asked)
-    call = _Call(variables, options["origins"], asked is not None, options["secrets"])
+    call = _Call(variables, options["origins"], asked is not None, options["secrets"], options["told"])
     for number, (raw, place, item) in enumerate(zip(parts[1:], options["places"], options["items"], strict=True)):
         found = _Object(call, place)
         body = json.loads(raw)
@@ -141,13 +141,14 @@ def _tells(text: str) -> bool:
 class _Call:
     """What all objects of a call share. `texts`: what secret expressions came to; `unasked`: names without a value may be the cluster's.
 
-    `secrets`: texts with variables that nothing quotes.
+    `secrets`: texts with variables that nothing quotes; `told`: what comes from a Secret is its value, which no text may hold.
     """
 
     variables: Variables
     origins: Mapping[str, str]
     unasked: bool
     secrets: Sequence[str] = ()
+    told: bool = True
     budget: ExpressionBudget = field(default_factory=ExpressionBudget)
     texts: dict[str, None] = field(default_factory=dict)
 
@@ -241,7 +242,7 @@ class _Object:
         values = self.call.variables.values
         for each in found.values:
             secret = [name for name in each.names if self.call.is_secret(name) and name in values]
-            if len(self.call.texts) < _MOST_TEXTS:
+            if self.call.told and len(self.call.texts) < _MOST_TEXTS:
                 self.call.texts.update(dict.fromkeys([each.text] * bool(secret) + [values[name] for name in secret]))
 
     def _refuse_cluster(self, found: Expanded, path: Path, *, decides: bool = False) -> None:

@@ -30,8 +30,8 @@ from handler.render.sandbox import Sandbox
 from handler.render.variables.expression import MARK
 from handler.render.variables.substitution import Substituted, decode_row, finished
 
-PLACEHOLDERS = ("", "placeholder", "stand-in")
-"""What stands for a value that the cluster wasn't asked for, by set: words that names, hosts and tags may hold."""
+PLACEHOLDERS = ("", "placeholder", "substituting")
+"""What stands for a value of the cluster, by set: words that names, hosts and tags may hold, without a letter that both have."""
 MAX_VALUE = 1 << 20
 """Bytes of a variable: Kubernetes keeps no more in one object."""
 _MARK = re.compile(rb"\$[${]")
@@ -51,10 +51,11 @@ def with_variables(rendered: Rendered, request: RenderRequest, sandbox: Sandbox)
     if not isinstance(settings, PostBuild):
         return _unchanged(rendered, marked)
     gathered = _Gathered()
-    if not request.placeholders:
-        gathered.run(settings, request.outside, request.called.namespaces[0])
+    is_asked = request.keys_known or not request.placeholders
+    if is_asked:
+        gathered.run(settings, request.outside, request.called.namespaces[0], PLACEHOLDERS[request.placeholders])
     gathered.override(settings.values)
-    if not gathered.values and settings.substitute_strategy == "WithVariables" and not request.placeholders:
+    if not gathered.values and settings.substitute_strategy == "WithVariables" and is_asked:
         return _unchanged(rendered, marked)
     reads = ReadSet.of({**dict(rendered.reads.paths), **gathered.reads})
     with judged_from(reads):
@@ -78,14 +79,15 @@ class _Gathered:
     origins: dict[str, str] = field(default_factory=dict)
     reads: dict[str, str] = field(default_factory=dict)
 
-    def run(self, settings: PostBuild, outside: OutsideInputs, namespace: str) -> None:
+    def run(self, settings: PostBuild, outside: OutsideInputs, namespace: str, placeholder: str) -> None:
+        """Take all of the cluster's. `placeholder`: what stands for each value, an empty one too; empty: the values themselves."""
         for source in settings.substitute_from:
             name = f"{VALUES}{source.kind}/{source.name}"
             self.reads[name] = self.reads.get(name) or outside.ask(name)
             data = outside.values(source.kind, source.name)
             if data is None and not source.optional:
                 raise _missing(source, namespace)
-            self._take(source, data or {})
+            self._take(source, dict.fromkeys(filter(_NAME.fullmatch, data or ()), placeholder.encode()) if placeholder else data or {})
 
     def _take(self, source: SubstituteFrom, data: Mapping[str, bytes]) -> None:
         for key, value in data.items():
@@ -139,12 +141,14 @@ class _Substitution:
         return replace(rendered, hidden={**rendered.hidden, **hidden}, secrets=(*rendered.secrets, *texts))
 
     def _options(self, request: RenderRequest) -> dict[str, Any]:
+        is_unasked = request.placeholders and not request.keys_known and self.settings.substitute_from
         return {
             "places": [each.place for each in self.marked],
             "items": [each.item for each in self.marked],
             "origins": self.gathered.origins,
             "unknown": None if self.settings.substitute_strategy == "Strict" else "",
-            "asked": PLACEHOLDERS[request.placeholders] if request.placeholders and self.settings.substitute_from else None,
+            "asked": PLACEHOLDERS[request.placeholders] if is_unasked else None,
+            "told": not request.placeholders,
             "secrets": [text for text in self.rendered.secrets if MARK.search(text)],
         }
 

@@ -17,6 +17,7 @@ from handler.model.render import UPGRADED, Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
 from handler.render.render_tools import DIRECTORY
 from handler.render.target_render import render_target
+from handler.render.variables.variables import PLACEHOLDERS
 from infra.renderers.build import binaries
 from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.helm_releases import CALLED, CHART, ECHO, HOOK, Elsewhere
@@ -45,13 +46,19 @@ def rendered(sandbox: Sandbox, text: str, values: Mapping[str, str] | None = Non
 
 
 def asked(
-    values: Mapping[str, str] | None, strategy: Any = "Strict", sources: Any = CLUSTER, placeholders: bool = False, **cluster: Any
+    values: Mapping[str, str] | None,
+    strategy: Any = "Strict",
+    sources: Any = CLUSTER,
+    placeholders: int = 0,
+    keys_known: bool = False,
+    **cluster: Any,
 ) -> tuple[RenderRequest, Elsewhere]:
     names = {"ConfigMap": "vars", "Secret": "db"}
     objects = {(kind, names[kind]): {key: value.encode() for key, value in found.items()} for kind, found in cluster.items()}
     outside = Elsewhere(objects={("ConfigMap", "vars"): {}, ("Secret", "db"): {}, **objects})
     settings = PostBuild(Json(json.dumps(values or {})), tuple(sources), strategy)
-    return RenderRequest("deploy", called=CALLED, post_build=settings, placeholders=placeholders), outside
+    request = RenderRequest("deploy", called=CALLED, post_build=settings, placeholders=placeholders, keys_known=keys_known)
+    return request, outside
 
 
 def data(found: Rendered) -> Any:
@@ -173,11 +180,37 @@ def test_what_is_made_is_judged_as_if_git_had_declared_it(sandbox: Sandbox) -> N
 
 def test_without_the_cluster_its_values_are_placeholders(sandbox: Sandbox) -> None:
     text = DEPLOYMENT + "spec: {replicas: '${N:-3}', x: '${a}', v: 'v-${s}', z: '${g}'}\n"
-    found = rendered(sandbox, text, {"g": "git"}, placeholders=True)
+    found = rendered(sandbox, text, {"g": "git"}, placeholders=1)
     assert found.manifests[0].body()["spec"] == {"replicas": 3, "x": "placeholder", "v": "v-placeholder", "z": "git"}
     assert found.hidden == {found.manifests[0].identity: ("/spec/v", "/spec/x")}
     assert [path for path, _ in found.reads.paths] == ["deploy"]
     assert found.secrets == ()
+
+
+@pytest.mark.parametrize("value", ["hunter2-canary", "", "{}", "a: null"])
+@pytest.mark.parametrize(("number", "word"), [(1, "placeholder"), (2, "substituting")])
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
+def test_a_placeholder_stands_where_a_variable_exists_and_a_default_where_it_does_not_whatever_it_holds(
+    sandbox: Sandbox, kind: str, number: int, word: str, value: str
+) -> None:
+    text = CONFIG.format("{a: '${p:-d}', b: '${p:=d}', c: '${p=d}', d: '${q:-d}', e: '${q:=${p}}', f: '${p}', g: '${v:-d}', h: 'n=${#p}'}")
+    found = rendered(sandbox, text, {"v": "git"}, placeholders=number, keys_known=True, **{kind: {"p": value, "no name": "x"}})
+    assert data(found) == {"a": word, "b": word, "c": word, "d": "d", "e": word, "f": word, "g": "git", "h": f"n={len(word)}"}
+    assert found.secrets == (), "a placeholder hides nothing else"
+    assert found.hidden == ({found.manifests[0].identity: tuple(f"/data/{key}" for key in "abcefh")} if kind == "Secret" else {})
+
+
+def test_a_name_that_no_variable_has_is_refused_with_placeholders_as_in_a_run(sandbox: Sandbox) -> None:
+    [said] = refused(sandbox, CONFIG.format("{a: '${q}'}"), placeholders=1, keys_known=True, Secret={"p": "x"})
+    assert "names the variable q, which isn't known" in said
+    found = rendered(sandbox, CONFIG.format("{a: 'x${q}'}"), strategy="Always", placeholders=1, keys_known=True)
+    assert data(found) == {"a": "x"}
+    found = rendered(sandbox, CONFIG.format("{a: 'x${q}'}"), strategy="WithVariables", placeholders=1, keys_known=True)
+    assert data(found) == {"a": "x${q}"}
+
+
+def test_the_sets_of_placeholders_share_no_letter() -> None:
+    assert not set(PLACEHOLDERS[1].upper()) & set(PLACEHOLDERS[2].upper())
 
 
 def test_without_a_variable_nothing_is_asked(sandbox: Sandbox) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from handler.config.git_settings import Repository
 from handler.model.errors import SourceRefused
-from handler.model.tree import DIRECTORY, NO_COMMIT, TreeEntry
+from handler.model.tree import DIRECTORY, FILE, NO_COMMIT, TreeEntry
 from handler.source.git_host import GitHost
 from handler.source.host_limits import HostLimits
 from handler.source.merged_tree import MergedTree, merge
@@ -152,3 +152,28 @@ def test_trees_that_never_end_are_refused(made: type[Bomb], seen: str, monkeypat
     monkeypatch.setattr("handler.source.merged_tree.LIMITS", replace(HostLimits(), entries=2000))
     with pytest.raises(SourceRefused, match=seen):
         merge(made("a"), made("b"), made("c"))
+
+
+class Files(Bomb):
+    """A side with many files, each of these lines."""
+
+    def __init__(self, name: str, lines: Iterable[int | str]) -> None:
+        super().__init__(name)
+        self.text = "".join(f"{line}\n" for line in lines).encode()
+
+    def children(self, path: str) -> dict[str, TreeEntry]:
+        names = [f"{number:02}.yaml" for number in range(40)]
+        return {name: TreeEntry(f"{path}/{name}".lstrip("/"), FILE, self.oid) for name in names}
+
+    def blobs(self, oids: Iterable[str], ahead: Iterable[str] = ()) -> Mapping[str, bytes]:
+        return dict.fromkeys(oids, self.text)
+
+
+def test_files_that_are_slow_to_merge_take_no_more_together_than_a_merge_may() -> None:
+    lines = [*range(250), *range(5_000, 5_200), *range(450, 500)]
+    ours, quick, slow = Files("a", ["x", *range(500)]), Files("b", [*range(500), "y"]), Files("b", lines)
+    ancestor = Files("c", range(500))
+    assert merge(ours, quick, ancestor).conflicts == ()
+    found = merge(ours, slow, ancestor).conflicts
+    assert 0 < len(found) < 40, "the first are merged, what exceeds the budget of all isn't"
+    assert found == tuple(f"{number:02}.yaml" for number in range(40))[-len(found) :]

@@ -51,6 +51,9 @@ def test_values_keep_their_keys_and_types_and_nothing_of_what_they_are(number: i
 def test_both_sets_differ_in_each_value() -> None:
     one, other = (json.loads(stood_in(VALUE.encode(), number)) for number in (1, 2))
     assert all(one[key] != other[key] for key in one if key != "nothing")
+    for pair in ((one["image"]["tag"], other["image"]["tag"]), (one["replicas"], other["replicas"]), (one["ratio"], other["ratio"])):
+        letters = [set(str(each)) - {"."} for each in pair]
+        assert not letters[0] & letters[1], "no look at a character makes both the same"
 
 
 @pytest.mark.parametrize("value", [b"plain", b"\xff\xfe", b"- " * 200, b"a: &x [1]\nb: *x\n", b"{" * 100, b""])

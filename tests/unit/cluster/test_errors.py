@@ -13,6 +13,7 @@ from handler.model.errors import (
     AnnealError,
     ApiRefused,
     ClusterUnavailable,
+    FieldCause,
     KubeconfigInvalid,
     Moved,
     NotReady,
@@ -137,6 +138,15 @@ def test_an_exceeded_quota_is_shown_for_a_secret_too() -> None:
     error = refused(403, status(FULL.replace("configmaps", "secrets"), "Forbidden"), "PATCH", SECRET, "Secret/shop/s")
     assert "requested: secrets=1, used: secrets=2" in str(error)
     assert (error.who, error.code) == ("operator", "quota-exceeded")
+
+
+def test_field_errors_are_kept_but_for_those_of_a_secret() -> None:
+    causes = [{"field": "data", "reason": "FieldValueForbidden", "message": "Forbidden: field is immutable"}, {"message": "of a policy"}]
+    for path, kept in ((CONFIG_MAP, 2), (SECRET, 0)):
+        error = refused(422, status("bad", "Invalid", causes), "PATCH", path, "x")
+        assert isinstance(error, ApiRefused)
+        expected = FieldCause("data", "FieldValueForbidden", "Forbidden: field is immutable"), FieldCause("", "", "of a policy")
+        assert error.causes == expected[:kept]
 
 
 def test_api_refused_keeps_status_and_reason() -> None:

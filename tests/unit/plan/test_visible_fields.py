@@ -48,7 +48,7 @@ def test_what_git_no_longer_declares_shows_what_goes() -> None:
 
 
 def test_what_lives_and_git_never_declared_stays_unseen() -> None:
-    assert seen({"k": CANARY, "x": "1"}, manifest(x="1"), manifest(x="1")) == {"data.k": (UNSEEN, "")}
+    assert seen({"k": CANARY, "x": "1"}, manifest(x="1"), manifest(x="1")) == {f"data.{UNSEEN}": (UNSEEN, "")}
 
 
 def test_where_the_base_declares_nothing_of_an_object_or_cannot_be_rendered_no_live_value_is_shown() -> None:
@@ -82,6 +82,87 @@ def test_a_list_or_map_that_becomes_a_text_shows_nothing_that_others_have_put_in
     now, then = manifest(k="1"), manifest(k="2")
     change = Change(Action.UPDATE, CONFIG, fields=(FieldChange("data.k", "2", live), FieldChange("data.other", "2", live)), manifest=then)
     assert [each.live for each in visible(change, now, then).fields] == [UNSEEN, UNSEEN]
+
+
+WEB = {"name": "web", "image": "web:1", "args": ["--a"], "ports": [{"containerPort": 80}]}
+SIDECAR = {"name": CANARY, "image": CANARY, "env": [{"name": "A", "value": CANARY}]}
+
+
+def pods(*containers: dict[str, Any]) -> Manifest:
+    spec = {"template": {"spec": {"containers": list(containers)}}}
+    return Manifest.of(
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "shop"}, "spec": spec}, "a.yaml:1"
+    )
+
+
+def of_pods(live: Manifest, now: Manifest | None, then: Manifest, wanted: Manifest | None = None) -> list[tuple[str, str, str]]:
+    """Return what is shown of a Deployment's fields, without the path to its containers. `wanted`: what the server makes of it."""
+    kind = live.identity.group_kind
+    change = Change(Action.UPDATE, live.identity, fields=field_changes(kind, live.body(), (wanted or then).body()), manifest=then)
+    return [
+        (each.path.removeprefix("spec.template.spec.containers"), each.live, each.declared) for each in visible(change, now, then).fields
+    ]
+
+
+def test_an_element_that_only_lives_is_not_named() -> None:
+    git = pods(WEB)
+    assert of_pods(pods(WEB, SIDECAR), git, git) == [(f"[{UNSEEN}]", UNSEEN, "")]
+    assert of_pods(pods(WEB, SIDECAR), None, git) == [(f"[{UNSEEN}]", UNSEEN, "")]
+    injected = pods(WEB | {"env": [{"name": CANARY, "value": CANARY}]})
+    assert of_pods(injected, git, git) == [(f"[name=web].{UNSEEN}", UNSEEN, "")]
+    with_env = pods(WEB | {"env": [{"name": "B", "value": "1"}]})
+    assert of_pods(injected, with_env, with_env) == [
+        ("[name=web].env[(not shown)]", UNSEEN, ""),
+        ("[name=web].env[name=B]", "", _env("B", "1")),
+    ]
+    volume = pods(WEB | {"volumeMounts": [{"mountPath": f"/{CANARY}"}]})
+    assert of_pods(volume, git, git) == [(f"[name=web].{UNSEEN}", UNSEEN, "")]
+
+
+def _env(name: str, value: str) -> str:
+    return f'{{"name": "{name}", "value": "{value}"}}'
+
+
+def test_an_element_that_git_declares_is_named_by_what_names_it() -> None:
+    assert of_pods(pods(WEB | {"image": "by hand"}), pods(WEB), pods(WEB)) == [("[name=web].image", "by hand", "web:1")]
+    now, then = pods(WEB), pods(WEB | {"ports": [{"containerPort": 81}]})
+    assert of_pods(pods(WEB | {"ports": [{"containerPort": 80, "protocol": "TCP"}]}), now, then) == [
+        ("[name=web].ports[containerPort=80,protocol=TCP]", UNSEEN, ""),
+        ("[name=web].ports[containerPort=81,protocol=TCP]", "", '{"containerPort": 81}'),
+    ]
+    added = pods(WEB, {"name": "new", "image": "new:1"})
+    assert of_pods(pods(WEB), pods(WEB), added) == [("[name=new]", "", '{"image": "new:1", "name": "new"}')]
+    assert of_pods(added, added, pods(WEB)) == [("[name=new]", '{"image": "new:1", "name": "new"}', "")]
+
+
+def test_what_stands_at_a_position_may_be_another_element_than_gits() -> None:
+    live, git = pods(WEB | {"args": [f"--key={CANARY}", "--a"]}), pods(WEB)
+    assert of_pods(live, git, git) == [("[name=web].args[0]", UNSEEN, "--a"), ("[name=web].args[(not shown)]", UNSEEN, "")]
+    assert of_pods(git, git, pods(WEB | {"args": ["--b"]})) == [("[name=web].args[0]", "--a", "--b")]
+
+
+def test_what_a_server_or_an_apply_makes_of_a_list_shows_as_git_declares_it() -> None:
+    git = pods(WEB, {"name": "b"})
+    live, wanted = pods({"name": "b"}, SIDECAR, WEB), pods(WEB, SIDECAR, {"name": "b", "image": CANARY})
+    seen = of_pods(live, git, git, wanted)
+    assert ("[order]", UNSEEN, UNSEEN) in seen
+    assert not [each for each in seen if CANARY in "".join(each)]
+    turned = pods(WEB | {"args": [CANARY, "x"]}), pods(WEB | {"args": ["x", CANARY]})
+    assert not [each for each in of_pods(turned[0], git, git, turned[1]) if CANARY in "".join(each)]
+    annotated = [
+        Manifest.of({**git.body(), "metadata": {"name": "a", "namespace": "shop", "annotations": {"at": at}}}, "")
+        for at in (CANARY, CANARY * 2)
+    ]
+    assert of_pods(annotated[0], git, git, annotated[1]) == [("metadata.(not shown)", UNSEEN, UNSEEN)]
+
+
+@pytest.mark.parametrize("text", ["x", {"a": "b"}, 5])
+def test_where_a_list_becomes_another_type_nothing_of_it_is_shown(text: Any) -> None:
+    then = pods(WEB).body()
+    then["spec"]["template"]["spec"]["containers"] = text
+    [(path, live, declared)] = of_pods(pods(WEB, SIDECAR), pods(WEB), Manifest.of(then, "a.yaml:1"))
+    assert (path, live) == ("", UNSEEN)
+    assert CANARY not in declared
 
 
 def test_of_an_object_that_lives_while_the_base_is_not_known_only_its_name_shows() -> None:

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.source.text_merge import LARGEST, merged
+from handler.source.text_merge import ALL_STEPS, LARGEST, MergeBudget
+from handler.source.text_merge import merged as merged_within
+
+
+def merged(original: bytes, one: bytes, other: bytes) -> bytes | None:
+    return merged_within(original, one, other, MergeBudget())
 
 
 def by_git(directory: Path, original: bytes, one: bytes, other: bytes) -> bytes | None:
@@ -48,6 +53,28 @@ def test_a_text_that_takes_long_to_compare_is_left_to_git(lines: list[str]) -> N
     original = "".join(lines * (400_000 // len(lines))).encode()[: LARGEST // 2]
     one = b"x\n" + original[::-1] + b"y\n"
     assert merged(original, one, original + b"end\n") is None
+
+
+def test_all_files_of_a_merge_share_a_budget_and_what_exceeds_it_is_left_to_git() -> None:
+    lines = [f"{number}\n".encode() for number in range(700)]
+    versions = b"".join(lines), b"".join([b"x\n", *lines]), b"".join([*lines, b"y\n"])
+    slow = b"".join(lines), b"".join(reversed(lines)), versions[2]
+    budget = MergeBudget()
+    assert merged_within(*versions, budget) == b"x\n" + versions[2]
+    slow_ones = 0
+    while merged_within(*versions, budget):
+        assert merged_within(*slow, budget) is None
+        slow_ones += 1
+    assert 2 < slow_ones < 20
+    assert merged_within(*versions, budget) is None
+    assert merged_within(b"a\n", b"b\n", b"b\n", budget) == b"b\n", "what is the same on both sides needs none"
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_lines_that_are_only_read_count_too(end: bytes) -> None:
+    budget, lines = MergeBudget(), end * 10_000
+    merged_within(lines, b"x" + lines, lines + b"y", budget)
+    assert budget.left <= ALL_STEPS - 30_000
 
 
 def test_a_change_of_a_large_text_is_found() -> None:
