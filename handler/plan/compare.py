@@ -76,6 +76,12 @@ class Comparison:
         """How many those are."""
         return len(self.living)
 
+    @property
+    def declared_uids(self) -> frozenset[str]:
+        """The uids of what lives of what git declares: an object that is served as two kinds has one."""
+        lives = (*self.undecided.values(), *self.unowned.values(), *self.hooks.values(), *self.left.values())
+        return frozenset((*(uid for uid, _ in self.same.values()), *(str(live["metadata"]["uid"]) for live in lives)))
+
     def see(self, objects: Iterable[dict[str, Any]], listed: Iterable[Resource] = ()) -> None:
         """Sort objects that carry our label; of one that comes twice the later state counts.
 

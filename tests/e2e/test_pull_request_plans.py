@@ -131,7 +131,9 @@ def test_anneal_plan_repeats_it_for_those_who_may_push_and_for_no_one_else(open_
     stranger = shop.gitea.user(f"{shop.name}-eve")
     for account, text in ((stranger, "/anneal plan"), (shop.ada, "please run /anneal plan")):
         shop.gitea.comment(shop.repository, number, text, account)
-    until(lambda: any("whose author may push" in line["seen"] for line in shop.serving.lines("pull request")), told=lambda: shop.told(number))
+    until(
+        lambda: any("whose author may push" in line["seen"] for line in shop.serving.lines("pull request")), told=lambda: shop.told(number)
+    )
     assert "by hand" not in shop.comments(number)[-1]
     shop.gitea.comment(shop.repository, number, "/anneal plan", shop.ada)
     said = shop.planned(number, "by hand → 1")

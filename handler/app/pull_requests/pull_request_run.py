@@ -17,7 +17,6 @@ import logging
 import threading
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 
 from handler.app.pull_requests.comment_post import PlanComment
 from handler.app.pull_requests.merge_result import merge_result
@@ -183,11 +182,12 @@ class PullRequestRuns:
 
     def _handed_over(self, asked: _Asked, previews: list[TargetPreview]) -> list[TargetPreview]:
         """Leave what another of these targets declares from now on, on the same cluster, out of the deletions."""
-        clusters = {target.name: target.cluster for target in asked.targets}
+        targets = {target.name: target for target in asked.targets}
 
         def one(each: TargetPreview) -> TargetPreview:
-            others = (other for other in previews if other is not each and clusters[other.target] == clusters[each.target])
+            mine = targets[each.target]
+            others = (other for other in previews if other is not each and targets[other.target].cluster == mine.cluster)
             declared = {identity: other.target for other in others for identity in other.declares}
-            return replace(each, preview=without_handed_over(each.preview, declared)) if each.preview else each
+            return replace(each, preview=without_handed_over(each.preview, declared, mine.prune)) if each.preview else each
 
-        return [*map(partial(one), previews)]
+        return [*map(one, previews)]

@@ -305,9 +305,7 @@ class Planner:
     # --- prunes
     def _prunes(self, ask: PlanRequest, comparison: Comparison, handover: SiblingQuestions) -> list[Change]:
         """Judge every candidate; nothing goes when prune is off, nor what is left to a sibling, with all that holds it."""
-        declared_uids = {live["metadata"]["uid"] for live in (*comparison.undecided.values(), *comparison.unowned.values())}
-        declared_uids |= {uid for uid, _ in comparison.same.values()}
-        declared_uids |= {live["metadata"]["uid"] for live in (*comparison.hooks.values(), *comparison.left.values())}
+        declared_uids = comparison.declared_uids
         candidates = {identity: live for identity, live in comparison.candidates.items() if live["metadata"]["uid"] not in declared_uids}
         asked = [identity for identity, live in candidates.items() if needs_asking(live, self.target, handover.known)]
         claims = handover.claims(asked) if ask.prune else {}

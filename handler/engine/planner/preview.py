@@ -19,6 +19,7 @@ from typing import Any
 from handler.cluster.api import Api
 from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
+from handler.config.settings import Prune
 from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
@@ -41,12 +42,21 @@ Finding = Change | Problem
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A plan, and what the server refuses of it. `judged`: the server was asked; `apart`: of so many objects it wasn't."""
+    """A plan, and what the server refuses of it. `judged`: the server was asked; `apart`: of so many objects it wasn't.
+
+    `guarded`: as of the `PlanRequest`.
+    """
 
     plan: Plan
     problems: tuple[Problem, ...] = ()
     judged: bool = False
     apart: int = 0
+    guarded: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+
+    def held(self, prune: Prune) -> Preview:
+        """Return it with what a person would have to approve. `prune`: the target's settings."""
+        members = self.plan.live_members - sum(change.is_left for change in self.plan.prunes)
+        return replace(self, plan=replace(self.plan, hold=guards.hold_for(self.plan.changes, members, prune, "", "", self.guarded)))
 
 
 @dataclass
@@ -77,10 +87,9 @@ class Previewer:
         stages = [tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages]
         plan = Plan(target.name, ask.commit, tuple(stages), self._prunes(ask, comparison), due=ask.due, renderer=ask.renderer)
         plan = replace(plan, notes=ask.notes, live_members=comparison.members)
-        hold = guards.hold_for(plan.changes, comparison.members, target.prune, ask.reads, ask.settings, {})
         problems = tuple(item for item in found if isinstance(item, Problem))
         apart = sum(self._is_apart(identity) for identity in comparison.desired) + len(self._unjudged) if self.server else 0
-        return Preview(replace(plan, hold=hold), problems, self.server is not None, apart)
+        return Preview(plan, problems, self.server is not None, apart, ask.guarded).held(target.prune)
 
     def _decided(self, comparison: Comparison) -> list[Finding]:
         judge_one = Judge(self.planner.target, self.planner.ours, comparison.hides, self.hidden)
@@ -153,10 +162,11 @@ class Previewer:
     def _prunes(self, ask: PlanRequest, comparison: Comparison) -> tuple[Change, ...]:
         """Judge members that aren't declared by what they and the settings say; what they hold isn't asked."""
         target, facts = self.planner.target, PruneFacts()
-        kinds = {(each.group_kind, each.namespace) for each in self.unnamed}
+        kinds, declared_uids = {(each.group_kind, each.namespace) for each in self.unnamed}, comparison.declared_uids
+        candidates = [(each, live) for each, live in comparison.candidates.items() if live["metadata"]["uid"] not in declared_uids]
         found = [
             judge(live, target, comparison.desired, facts)
-            for identity, live in comparison.candidates.items()
+            for identity, live in candidates
             if identity in self.declared or not (self.guessed or (identity.group_kind, identity.namespace) in kinds)
         ]
         if not ask.prune:
@@ -173,11 +183,14 @@ def _visible(change: Change) -> Change:
     return Change(Action.UNCHANGED, change.identity, manifest=change.manifest)
 
 
-def without_handed_over(preview: Preview, declared: Mapping[Identity, str]) -> Preview:
-    """Return a preview in which what another target declares from now on isn't deleted. `declared`: by which target."""
+def without_handed_over(preview: Preview, declared: Mapping[Identity, str], prune: Prune) -> Preview:
+    """Return a preview in which what another target declares from now on isn't deleted. `declared`: by which target.
+
+    `prune`: the settings of its own.
+    """
 
     def left(change: Change) -> Change:
         taker = declared.get(change.identity, "") if change.action is Action.PRUNE else ""
         return replace(change, action=Action.SKIP, reason=f"target {taker} declares it", sibling=taker) if taker else change
 
-    return replace(preview, plan=replace(preview.plan, prunes=tuple(map(left, preview.plan.prunes))))
+    return replace(preview, plan=replace(preview.plan, prunes=tuple(map(left, preview.plan.prunes)))).held(prune)

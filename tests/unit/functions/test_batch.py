@@ -378,7 +378,9 @@ def test_a_function_shows_an_end_before_it_returns_and_plans_a_pull_request_once
     assert [(each.commit, each.text.partition(" in ")[0]) for each in api.statuses] == [(sha, "1 created")]
     assert state_of(handler).commit_statuses[0].posted
     head = host.commit({})
-    host.commits[head] = {"shop/web.yaml": json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new", "namespace": "shop"}})}
+    host.commits[head] = {
+        "shop/web.yaml": json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new", "namespace": "shop"}})
+    }
     api.found[12] = PullRequest(12, head, "main", "bob")
     assert worker(messages(Job("shop~12", "pull-request", run="shop~12.0a1b2c3d4e5f")), Context(300.0)) == ALL_TAKEN
     assert "- delete ConfigMap/shop/web" in api.text

@@ -39,9 +39,10 @@ def test_the_least_that_asks_for_a_plan_is_read() -> None:
         ({"target": "shop~١٢", "run": "shop~١٢.0123456789ab"}, "target is"),
         ({"target": "shop~12\n", "run": "shop~12\n.0123456789ab"}, "target is"),
         ({"target": "shop_~12", "run": "shop_~12.0123456789ab"}, "target is 'shop_~12'"),
-        ({"comment": "6\n"}, "comment is"),
-        ({"comment": 6}, "comment is no text"),
-        ({"changed": 1, "comment": "6"}, "changed is neither true nor false"),
+        ({"comments": ["6\n"]}, "comments aren't ids"),
+        ({"comments": "6"}, "comments aren't ids"),
+        ({"comments": [6]}, "comments aren't ids"),
+        ({"changed": 1, "comments": ["6"]}, "changed is neither true nor false"),
         ({"v": 1}, "version 1; this is 2"),
         ({"v": 2.0}, "version 2.0; this is 2"),
         ({"v": True}, "version True; this is 2"),
@@ -56,29 +57,29 @@ def test_a_message_for_a_plan_says_nothing_else(more: dict[str, Any], told: str)
 
 
 def test_a_comment_on_a_target_asks_for_no_plan() -> None:
-    body = {"v": 1, "run": "shop.0123456789ab", "target": "shop", "trigger": "push", "comment": "6"}
+    body = {"v": 1, "run": "shop.0123456789ab", "target": "shop", "trigger": "push", "comments": ["6"]}
     with pytest.raises(ValueError, match="a comment on something else than a plan"):
         message.decode(json.dumps(body))
 
 
 def test_the_longest_name_of_a_plan_is_whole() -> None:
     name = f"{'a' * 56}~999999999"
-    work = Work(Job(name, "pull-request", comment=f"{'x' * 64}/{'y' * 64}", actor="ada" * 999), (f"{name}.{'0' * 12}",))
+    work = Work(Job(name, "pull-request", comments=(f"{'x' * 64}/{'y' * 64}",), actor="ada" * 999), (f"{name}.{'0' * 12}",))
     body = message.encode(work)
     found = message.decode(body)
-    assert (found.job.target, found.job.comment, found.runs) == (name, work.job.comment, work.runs)
+    assert (found.job.target, found.job.comments, found.runs) == (name, work.job.comments, work.runs)
     assert len(body) <= message.MOST
 
 
 def test_a_wish_for_a_plan_is_known_by_its_run_alone() -> None:
     """The same event may be sent again after a lost answer; a second `/anneal plan` is another wish."""
     heard = Delivery("d1", "github", "", "", "ada", "")
-    plan = Job("shop~12", "pull-request", comment="6", deliveries=(heard,))
+    plan = Job("shop~12", "pull-request", comments=("6",), deliveries=(heard,))
     first, second = message.identified(plan), message.identified(plan)
     assert first != second
     assert message.deduplication(plan, first) == message.deduplication(plan, first) != message.deduplication(plan, second)
 
 
 def test_a_look_again_at_a_host_that_failed_keeps_who_asked() -> None:
-    again = Work(Job("shop~12", "pull-request", comment="6", changed=True, actor="ada", looks=3), (RUN,))
+    again = Work(Job("shop~12", "pull-request", comments=("6",), changed=True, actor="ada", looks=3), (RUN,))
     assert message.decode(message.encode(again)) == again

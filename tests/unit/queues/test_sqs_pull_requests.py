@@ -9,7 +9,7 @@ from handler.queues import message
 from handler.queues.sqs import SqsQueue
 from tests.fakes.sqs_fifo import Fifo
 
-PLAN = Job("shop~12", "pull-request", comment="6", actor="ada")
+PLAN = Job("shop~12", "pull-request", comments=("6",), actor="ada")
 
 
 class Sent(Fifo):

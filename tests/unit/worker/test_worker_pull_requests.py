@@ -25,7 +25,7 @@ from tests.fakes.worker_parts import asking, parts_of
 from tests.unit.app.shown_commits import Records, owed, shop
 from tests.unit.waiting import PATIENCE, until
 
-PLAN = Job("infra~12", "pull-request", comment="6", actor="ada")
+PLAN = Job("infra~12", "pull-request", comments=("6",), actor="ada")
 
 
 class Asked:
@@ -100,7 +100,7 @@ def test_a_plan_whose_commit_the_host_does_not_show_yet_comes_back_under_its_id(
     assert entry
     assert (entry.status, asked.retries, asked.looks) == ("queued", [], [])
     (again,) = worker._queue.due(time.monotonic() + 3600.0)
-    assert (again.runs, again.job.target, again.job.comment, again.job.looks) == (work.runs, "infra~12", "6", 1)
+    assert (again.runs, again.job.target, again.job.comments, again.job.looks) == (work.runs, "infra~12", ("6",), 1)
 
 
 def test_a_plan_that_the_worker_forgot_is_no_run_of_any_record() -> None:

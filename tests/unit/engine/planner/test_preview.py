@@ -45,7 +45,7 @@ class Previewed:
         self.shop.apply(self.shop.plan(*bodies))
         self.shop.written.clear()
 
-    def preview(self, *bodies: Body, judged: bool = False, prune: bool = True, **previewer: Any) -> Preview:
+    def preview(self, *bodies: Body, judged: bool = False, prune: bool = True, guarded: Any = None, **previewer: Any) -> Preview:
         planner, meet = self.shop.planner, self.shop.meet
         admission = Admission(self.shop.target, APPLYSET, "anneal-system", planner.discovery.find, planner.discovery.listable())
         declared = admission.admit([Manifest.of(body, f"{index}.yaml:1") for index, body in enumerate(bodies)])
@@ -55,7 +55,7 @@ class Previewed:
             return meet(call, do)
 
         self.shop.meet = noted
-        ask = PlanRequest("c" * 40, "reads", "settings", (tuple(declared),), KINDS, prune=prune)
+        ask = PlanRequest("c" * 40, "reads", "settings", (tuple(declared),), KINDS, prune=prune, guarded=guarded or {})
         found = Previewer(planner, planner.api if judged else None, **previewer).preview(ask)
         self.shop.meet = meet
         assert self.shop.written == [], "nothing is written"
@@ -152,7 +152,7 @@ def test_what_no_right_or_webhook_lets_the_server_judge_is_planned_apart(
     found = shown.preview(config_map("a", "2"), config_map("b"), judged=True)
     assert (found.apart, [each.subject for each in found.problems]) == (apart, problems)
     assert [each.place for each in found.problems] == [f"{number}.yaml:1" for number in range(len(problems))]
-    assert all(message in each.message for each in found.problems)
+    assert {(each.message, each.fix) for each in found.problems} <= {("the server refuses it", f"anneal plan shop --commit {'c' * 40}")}
     assert actions(found) == ({} if problems else {"a": Action.UPDATE, "b": Action.CREATE})
 
 
@@ -266,7 +266,7 @@ def test_what_another_target_declares_from_now_on_is_left_to_it() -> None:
     kept = Change(Action.SKIP, named("c"), "u-c", reason="prune is off")
     made = Change(Action.CREATE, named("d"))
     preview = Preview(Plan("shop", "c" * 40, ((made,),), (*gone, kept)), judged=True, apart=3)
-    found = without_handed_over(preview, {named("a"): "web", named("c"): "web", named("d"): "web", named("b", "Secret"): "web"})
+    found = without_handed_over(preview, {named("a"): "web", named("c"): "web", named("d"): "web", named("b", "Secret"): "web"}, Prune())
     assert [(change.action, change.reason, change.sibling) for change in found.plan.prunes] == [
         (Action.SKIP, "target web declares it", "web"),
         (Action.PRUNE, "no longer declared", ""),
@@ -274,7 +274,42 @@ def test_what_another_target_declares_from_now_on_is_left_to_it() -> None:
     ]
     assert (found.plan.stages, found.judged, found.apart) == (((made,),), True, 3)
     assert [change.is_left for change in found.plan.prunes] == [True, False, False]
-    assert without_handed_over(preview, {}) == preview
+    assert without_handed_over(preview, {}, Prune()) == preview
+
+
+def test_what_another_target_takes_over_holds_nothing_up(shown: Previewed) -> None:
+    shown.live(*(config_map(name) for name in "abc"))
+    found = shown.preview(config_map("d"), config_map("e"))
+    assert found.plan.hold is not None
+    left = without_handed_over(found, {named(name): "web" for name in "abc"}, TARGET.prune)
+    assert (actions(left)["a"], left.plan.hold) == (Action.SKIP, None)
+    assert without_handed_over(found, {named("a"): "web"}, TARGET.prune).plan.hold is not None
+
+
+def test_an_object_of_another_renderer_waits_for_approval(shown: Previewed) -> None:
+    shown.live(config_map("a"))
+    guarded = {("render", "renderer kustomize", ""): "kustomize makes its objects from now on"}
+    hold = shown.preview(config_map("a"), guarded=guarded).plan.hold
+    assert hold is not None
+    assert hold.reasons == ("kustomize makes its objects from now on",)
+
+
+def test_a_member_that_git_declares_as_another_kind_stays(shown: Previewed) -> None:
+    """An object that is served in two groups has one uid."""
+    shown.live(config_map("web"))
+    live = shown.shop.live("web")
+    assert live
+    shown.shop.post(SECRETS, ours(secret("web", "1")))
+    assert [change.identity.kind for change in shown.preview(config_map("web")).plan.prunes] == ["Secret"]
+
+    def with_its_uid(call: Call, do: Callable[[], Reply]) -> Reply:
+        status, body, more = do()
+        for item in body.get("items", []) if call.asked.path.endswith("/secrets") else []:
+            item["metadata"]["uid"] = live["metadata"]["uid"]
+        return status, body, more
+
+    shown.shop.meet = with_its_uid
+    assert shown.preview(config_map("web")).plan.prunes == ()
 
 
 def test_an_object_that_only_carries_our_label_is_no_member(shown: Previewed) -> None:
