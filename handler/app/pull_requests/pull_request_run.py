@@ -136,7 +136,7 @@ class PullRequestRuns:
             about, previews = self._previewed(asked, found, stop)
         except Stopping:
             raise
-        except AnnealError:
+        except Exception:  # also a mistake of ours: the author isn't left waiting
             with contextlib.suppress(AnnealError):  # what keeps it from being planned counts
                 self._post(asked, found, StatusState.FAILURE, UNPLANNED)
             raise

@@ -214,6 +214,16 @@ def test_git_that_doesnt_answer_shows_on_the_head_and_is_asked_again(pulls: Pull
     assert pulls.shown[1:] == [(StatusState.SUCCESS, "1 to change")]
 
 
+def test_a_mistake_of_ours_shows_on_the_head_too(pulls: Pulls, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("metadata")
+
+    monkeypatch.setattr("handler.app.pull_requests.pull_request_run.preview_target", broken)
+    with pytest.raises(KeyError):
+        pulls.run()
+    assert pulls.shown == [(StatusState.FAILURE, UNPLANNED)]
+
+
 @pytest.mark.parametrize("what", ["add_comment", "post"])
 def test_of_status_and_comment_each_is_posted_where_the_other_is_refused(pulls: Pulls, what: str) -> None:
     def meets(asked: str) -> None:
