@@ -1,15 +1,13 @@
 """Messages of the queue, as Lambda hands them over: each is run to its end; those that came to none are reported, and come again.
 
 Law: messages of a FIFO queue are worked on in their order, plans of pull requests after all others; one that fails ends its group, which
-is its target, and no other. What is
-reported comes back later and later, and after the queue's `maxReceiveCount` it is a dead letter.
+is its target, and no other. What is reported comes back later and later, and after the queue's `maxReceiveCount` it is a dead letter.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,12 +20,10 @@ from handler.functions.bootstrap import Added, bootstrap, clusters
 from handler.model import deadline as invocation
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError
-from handler.model.event import Job
 from handler.model.pull_request import is_pull_request
-from handler.model.result import Result
 from handler.model.run_event import RunEvent, unheard
 from handler.queues import Queue, message
-from handler.queues.message_outcome import MARGIN, Run, handle
+from handler.queues.message_outcome import MARGIN, Run, early, handle
 from handler.queues.sqs import Received
 
 if TYPE_CHECKING:
@@ -106,23 +102,18 @@ class Batch:
             _LOG.error("a message can't be read", extra={"fields": {**fields, "seen": str(error)}})
             self._postpone((received,), 0)
             return False
+        if (seconds := early(work)) > 0:
+            self._postpone((received,), seconds)
+            return False
         self._postpone((received,), deadline - time.monotonic() + SAFETY + AFTER)
-        at = 0.0
-
-        def run(job: Job, stop: threading.Event) -> Result:
-            nonlocal at
-            result = self._run(job, stop)
-            at = result.again_at
-            return result
-
         try:
             with invocation.until(deadline - RELEASE):
-                settled = handle(work, run, self._queue.put, deadline)
+                settled = handle(work, self._run, self._queue.put, deadline)
         except AnnealError as error:  # what is left to do can't be put into the queue: it is done again, whole
             _LOG.warning("a message isn't acknowledged", extra={"fields": {**fields, "run": work.run, "seen": str(error)}})
             settled = False
         if not settled:
-            again = max(TRANSIENT.after(received.count), round(at - time.time()))
+            again = TRANSIENT.after(received.count)
             _LOG.warning("a message comes again", extra={"fields": {**fields, "run": work.run, "seconds": again}})
             self._postpone((received,), again)
         return settled

@@ -80,7 +80,7 @@ class Job:
     `run`: the id that the door returned; empty: the run makes its own. `looks`: how often the hint was looked for in vain.
     `asked`: arrival of the newest request in monotonic seconds, the same for all targets of a delivery; 0: unknown, no shared look will do.
     `named`: the named requests that this run answers, each with its actor; empty: its own alone. `joined`: ids of all beside `run`.
-    `moment`: when the schedule asked for it, in seconds since the epoch; 0: unknown.
+    `moment`: when the schedule asked for it, or from when on a plan is tried again, in seconds since the epoch; 0: unknown.
     """
 
     target: str

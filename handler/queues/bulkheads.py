@@ -1,9 +1,9 @@
 """Bulkheads: a cluster or a git host that doesn't answer holds up its own targets, and not the others.
 
-Only so many runs may be at one cluster, or at one git host, at once; with one of each all threads are theirs. Plans of pull requests, which
-others cause, are made one at a time, beside them. Those that are known not to
+Only so many runs may be at one cluster, or at one git host, at once; with one of each all threads are theirs. Those that are known not to
 answer share a quarter of the threads until they answer a run. Before that is known, of up to eight all but one may hang, of more any seven:
-where more begin to hang at once, their runs fill all threads until one of them ends by its own time-outs.
+where more begin to hang at once, their runs fill all threads until one of them ends by its own time-outs. Plans of pull requests, which
+others cause, are made one at a time, beside all runs.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ message isn't made (target, acts, approvals); what only describes it is cut (nam
 that `encode` doesn't write is a ValueError.
 
 A document has every field of a Work and of its Job but `run`, `named` and `joined`, which `Work.begun` makes of the ids. A message has no
-`asked`, `moment` and `actors`, and one id: that of its run.
+`asked` and `actors`, a `moment` only of a plan, and one id: that of its run.
 
 Another version is refused, never guessed at: the field that an old process doesn't know may be what makes a run a dry run. Nothing is lost
 by that. A message of SQS becomes a dead letter, to be redriven when all workers are upgraded: upgrade them before what sends. On the socket
@@ -34,6 +34,9 @@ from handler.queues.pending import Work
 VERSION = 1
 VERSIONS = {PULL_REQUEST: 2}
 """Of triggers that came later than the others."""
+PLANS = "plans~"
+LANES = 2
+"""Groups of plans that are made for the first time; one more is of those that are tried again."""
 MOST = 2047
 """Bytes of a message."""
 _READ = 8 * MOST
@@ -49,6 +52,7 @@ _COMMENT = re.compile(r"[A-Za-z0-9_-]{1,64}(?:/[A-Za-z0-9_-]{1,64})?")
 _PLAN = re.compile(r"[^~.]{1,56}~[1-9][0-9]{0,8}")  # no instance is planned
 _RUN = re.compile(r"[0-9a-f]{1,64}")
 _LOOKS = 20
+_LATEST = 1e11  # seconds since the epoch: far ahead
 
 
 def document(work: Work) -> dict[str, Any]:
@@ -77,7 +81,7 @@ def read(written: Any) -> Work:
 
 def encode(work: Work) -> str:
     """Write a message; of its deliveries the newest, as many as there is room for. Raises ValueError: what decides doesn't fit."""
-    written = {key: value for key, value in document(work).items() if key not in _OURS}
+    written = {key: value for key, value in document(work).items() if key not in _OURS or (key == "moment" and work.job.is_plan)}
     written |= {"hint": _commit(work.job.hint), "actor": _cut(work.job.actor, _LONGEST["actor"])}
     written = {key: value for key, value in written.items() if value}
     _work(written)  # what couldn't be read isn't sent
@@ -101,6 +105,16 @@ def decode(body: str) -> Work:
     if not isinstance(written, dict):
         raise ValueError("not an object")  # noqa: TRY004 - all that is wrong with a message is one class
     return _work(written)
+
+
+def group(job: Job) -> str:
+    """Return the FIFO group of a request: its target, so that a target is serial.
+
+    Plans on pull requests share a few groups, so that however many there are, they have no more workers than that: others cause them.
+    """
+    if not job.is_plan:
+        return job.target
+    return f"{PLANS}{LANES if job.looks else int(_hash(job.target)[:8], 16) % LANES}"
 
 
 def identified(job: Job) -> str:
@@ -165,6 +179,8 @@ def _work(written: dict[str, Any]) -> Work:
     if target_of(run) != target or not _RUN.fullmatch(run[len(target) + 1 :]):
         raise ValueError("the run isn't the target's")
     job = _job(written)
+    if job.is_plan:
+        job = replace(job, moment=_seconds(written.get("moment", 0.0)))
     _refuse_together(job)
     return Work(job, (run,), (run,) if trigger in NAMED else ())
 
@@ -258,6 +274,12 @@ def _flag(written: dict[str, Any], key: str) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{key} is neither true nor false")  # noqa: TRY004 - all that is wrong with a message is one class
     return value
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= _LATEST:
+        raise ValueError("moment is no time")
+    return float(value)
 
 
 def _number(value: Any) -> int:

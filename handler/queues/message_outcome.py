@@ -1,8 +1,8 @@
 """Which ends of a run acknowledge a message, and how a function works on one.
 
 Law: a message is acknowledged when the target's record shows its end, or when another worker goes on with it. Any other comes again, later
-and later, until it is a dead letter. A plan of a pull request has no record: its message comes again while it asks for another try. A queue
-is no lock: two may work on one message.
+and later, until it is a dead letter. A plan of a pull request has no record: another try of it is another message. A queue is no lock: two
+may work on one message.
 """
 
 from __future__ import annotations
@@ -36,11 +36,16 @@ def settles(work: Work, result: Result, *, cut: bool = False) -> bool:
     if _is_asked_again(work):
         return True
     if work.job.is_plan:
-        return result.again is None and result.code != Stopping.code
+        return result.code != Stopping.code
     unfinished = result.outcome is Outcome.BUSY and (cut or result.code != Busy.code)
     if unfinished or result.outcome is Outcome.LAGGING:
         return False
     return result.recorded or (result.outcome in _STANDING and not work.named)
+
+
+def early(work: Work) -> float:
+    """Return for how many more seconds a plan that is tried again must wait; 0 or less: it is time."""
+    return work.job.moment - time.time() if work.job.is_plan else 0.0
 
 
 def _is_asked_again(work: Work) -> bool:
@@ -69,8 +74,8 @@ class DeadlineEvent(threading.Event):
 def handle(work: Work, run: Run, again: Callable[[Job], object], deadline: float) -> bool:
     """Run a request to its end; return whether its message can be acknowledged. Raises SenderError, of `again`.
 
-    What the git host doesn't show yet is looked for again here while there is time, else by a new message (`again`). `run`: has `MARGIN`
-    seconds once its event is set; `deadline`: monotonic seconds at which this must have returned.
+    What the git host doesn't show yet is looked for again here while there is time, else by a new message (`again`), as a plan always is.
+    `run`: has `MARGIN` seconds once its event is set; `deadline`: monotonic seconds at which this must have returned.
     """
     stop = DeadlineEvent(deadline - MARGIN)
     settled: bool | None = None
@@ -85,7 +90,7 @@ def handle(work: Work, run: Run, again: Callable[[Job], object], deadline: float
                 settled = done
             elif not done and left is None:  # a look for what the message's own run left; that one has ended
                 again(replace(work.job, run=work.run))
-        if left is not None and stop.wait(max(at - time.time(), 0.0)):
+        if left is not None and (left.job.is_plan or stop.wait(max(at - time.time(), 0.0))):
             again(replace(left.job, run=left.run))
             left, settled = None, True if settled is None else settled
     return bool(settled)
@@ -95,6 +100,4 @@ def _left(work: Work, result: Result) -> tuple[Work | None, float]:
     """Return what a run leaves to a later look at the git host, and when that is (epoch seconds)."""
     if result.outcome is Outcome.LAGGING:
         return work.again(), result.next_try
-    if work.job.is_plan:
-        return None, 0.0  # its message comes again
     return (Work.of(result.again) if result.again else None), result.again_at

@@ -1,4 +1,6 @@
-"""Amazon SQS, a FIFO queue: one group a target, so that a target is serial and targets are parallel. It is no lock: the Lease stays.
+"""Amazon SQS, a FIFO queue: one group a target, so that a target is serial and targets are parallel; few for all plans of pull requests.
+
+It is no lock: the Lease stays.
 
 A delivery that comes twice within five minutes is one message. What isn't deleted in time comes again, in its order.
 """
@@ -190,4 +192,4 @@ class SqsQueue:
 
 
 def _entry(job: Job, run: str) -> SqsEntry:
-    return SqsEntry(message.encode(Work(job, (run,))), job.target, message.deduplication(job, run))
+    return SqsEntry(message.encode(Work(job, (run,))), message.group(job), message.deduplication(job, run))

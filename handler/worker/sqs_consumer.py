@@ -20,7 +20,7 @@ from handler.model.instance import template_of
 from handler.model.pull_request import lead_target
 from handler.model.result import Result
 from handler.queues import message
-from handler.queues.message_outcome import settles
+from handler.queues.message_outcome import early, settles
 from handler.queues.pending import Work
 from handler.queues.sqs import BATCH, Received, SqsQueue
 from handler.queues.sqs_client import QueueUnavailable
@@ -111,7 +111,7 @@ class SqsConsumer:
                 group.behind.clear()
         try:
             if back:
-                self._back(back, max(TRANSIENT.after(max(each.count for each in mine)), round(result.again_at - time.time())))
+                self._back(back, TRANSIENT.after(max(each.count for each in mine)))
             elif mine:
                 self._acknowledge(mine)
         finally:
@@ -124,15 +124,15 @@ class SqsConsumer:
             return group is not None and not group.given.keys().isdisjoint(work.runs)
 
     def left(self, work: Work) -> bool:
-        """Leave work to another worker: its messages go back, and a push without one gets one. False: it is left to none."""
+        """Leave work to another worker: its messages go back, a push or plan without one gets one. False: it is left to none."""
         if self.holds(work):
             return True
-        if not (work.job.hint or work.job.deliveries):
+        if not (work.job.hint or work.job.deliveries or work.job.is_plan):
             return False
         try:
             self._queue.put(work.job)
         except SenderError as error:
-            _warn("a push isn't looked for any more; the tick finds it", error)
+            _warn("a request isn't left to another worker; a push is found by the tick", error)
             return False
         return True
 
@@ -182,6 +182,9 @@ class SqsConsumer:
             if template_of(lead_target(work.job.target)) not in self._names:
                 seconds = TRANSIENT.after(each.count)  # another worker may know it already
                 self._unfit(each, f"there is no target {work.job.target}", seconds)
+                continue
+            if (seconds := early(work)) > 0:
+                self._back([each], seconds)
                 continue
             self._hold(work, each)
             targets.append(work.job.target)

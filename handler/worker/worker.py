@@ -255,8 +255,8 @@ class Worker:
             self._leave(work)
         else:
             self._queue.runs.ended(work, ended(result, work.job, started))
-        if result.again and not (work.job.is_plan and self._holds(work)):  # else its message comes again
-            self._delay(Work.of(result.again), result.again_at)
+        if result.again:
+            self._again(Work.of(result.again), result.again_at)
         if is_pull_request(work.job.target):
             return
         waits_for_health = result.outcome is Outcome.WAITING and result.code != DependencyNotReady.code
@@ -269,8 +269,14 @@ class Worker:
 
     def _leave(self, work: Work) -> None:
         """Give what this worker won't run back to a shared queue, or log its loss."""
-        if not (self._consumer and self._consumer.left(work)) and work.named:  # a push is found by the next start's tick
+        is_lost = work.named or work.job.is_plan  # a push is found by the next start's tick
+        if not (self._consumer and self._consumer.left(work)) and is_lost:
             _LOG.warning("a request ends with the worker", extra={"fields": work.log_fields()})
+
+    def _again(self, work: Work, at: float) -> None:
+        """Let another try wait, a plan's in the shared queue if there is one. `at`: seconds since the epoch."""
+        if not (self._consumer and work.job.is_plan and self._consumer.left(work)):
+            self._delay(work, at)
 
     def _delay(self, work: Work, at: float) -> None:
         """Let a request wait, without a thread, until the git host may show its commit. `at`: seconds since the epoch."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from handler.model.event import Delivery, Job
@@ -56,21 +55,9 @@ class Side:
         if most := self.consumer._room():
             self.consumer._received(self.sqs.receive(most, 0, sqs_consumer.VISIBLE))
 
-    def end(
-        self,
-        work: Work,
-        outcome: Outcome = Outcome.APPLIED,
-        *,
-        recorded: bool = True,
-        cut: bool = False,
-        code: str = "",
-        again_after: float | None = None,
-    ) -> None:
+    def end(self, work: Work, outcome: Outcome = Outcome.APPLIED, *, recorded: bool = True, cut: bool = False, code: str = "") -> None:
         self.busy.discard(work.job.target)
-        result = Result(work.job.target, outcome, recorded=recorded, code=code)
-        if again_after is not None:
-            result = replace(result, again=work.job, again_at=time.time() + again_after)
-        self.consumer.ended(work, result, cut=cut)
+        self.consumer.ended(work, Result(work.job.target, outcome, recorded=recorded, code=code), cut=cut)
 
     @property
     def handed(self) -> list[str]:

@@ -77,7 +77,8 @@ class PullRequestRuns:
         if error.who != "nobody" or job.looks >= TRIES or isinstance(error, Stopping):
             return failed
         pause = error.pause if isinstance(error, HostBusy) else TRANSIENT.after(job.looks + 1)
-        return replace(failed, again=replace(job, looks=job.looks + 1, run=""), again_at=time.time() + pause)
+        at = time.time() + pause
+        return replace(failed, again=replace(job, looks=job.looks + 1, run="", moment=at), again_at=at)
 
     def _planned(self, job: Job, stop: threading.Event) -> str:
         asked = self._asked(job)

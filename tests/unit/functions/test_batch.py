@@ -118,25 +118,29 @@ def test_a_push_is_applied_recorded_and_acknowledged(server: ApiServer, host: Gi
     assert (line["target"], line["outcome"], line["anneal_changes"], line["anneal_run_failures"]) == ("shop", "applied", 1, 0)
 
 
-def test_plans_of_pull_requests_come_after_deployments_and_again_after_the_pause_that_their_host_wants(
+def test_plans_of_pull_requests_come_after_deployments_and_are_tried_again_by_other_messages_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ran = list[str]()
 
     def run(job: Job, stop: threading.Event) -> Result:
         ran.append(job.target)
-        if job.target == "shop~12":
-            return Result(job.target, Outcome.PLANNED)
-        if job.is_plan:
-            return Result(job.target, Outcome.FAILED, again=job, again_at=1_000_600.0)
-        return Result(job.target, Outcome.APPLIED, recorded=True)
+        if job.target == "shop~13":
+            return Result(job.target, Outcome.FAILED, again=replace(job, looks=job.looks + 1, moment=1_000_600.0), again_at=1_000_600.0)
+        return Result(job.target, Outcome.PLANNED if job.is_plan else Outcome.APPLIED, recorded=not job.is_plan)
 
-    monkeypatch.setattr("handler.functions.batch.time.time", lambda: 1_000_000.0)
+    now = [1_000_000.0]
+    monkeypatch.setattr("handler.queues.message_outcome.time.time", lambda: now[0])
     worker = Function(run)
     plans = [Job(f"shop~{number}", "pull-request", run=f"shop~{number}.0a1b2c3d4e5f") for number in (12, 13)]
-    assert worker(*plans, push("a" * 40)) == failures("m1")
+    assert worker(*plans, push("a" * 40)) == ALL_TAKEN
     assert ran == ["shop", "shop~12", "shop~13"]
-    assert worker.queue.postponed[-1] == ("m1", 600)
+    (again,) = worker.queue.jobs
+    assert worker(again) == failures("m0")
+    assert (len(ran), worker.queue.postponed[-1]) == (3, ("m0", 600.0))
+    now[0] += 600.0
+    assert worker(again) == ALL_TAKEN
+    assert len(ran) == 4
 
 
 def test_git_hosts_have_the_end_of_an_invocation_to_show_what_its_runs_owe(monkeypatch: pytest.MonkeyPatch) -> None:

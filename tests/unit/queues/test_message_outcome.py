@@ -86,9 +86,9 @@ PLAN = Job("shop~12", "pull-request", comments=("6",))
 
 
 @pytest.mark.parametrize("outcome", [Outcome.PLANNED, Outcome.FAILED])
-def test_a_plan_has_ended_without_a_record_unless_it_asks_for_another_try_or_was_cut_short(outcome: Outcome) -> None:
+def test_a_plan_has_ended_without_a_record_unless_it_was_cut_short(outcome: Outcome) -> None:
     assert ended(outcome, PLAN)
-    assert not ended(outcome, PLAN, again=PLAN, again_at=1.0)
+    assert ended(outcome, PLAN, again=PLAN, again_at=1.0)
     assert not ended(outcome, PLAN, code="stopping")
 
 
@@ -221,10 +221,11 @@ def test_a_queue_that_takes_no_other_message_leaves_this_one(script: Script) -> 
         handle(Work.of(PUSH), script.run, refuses, script.now + message_outcome.MARGIN + 5.0)
 
 
-def test_a_plan_is_tried_again_by_its_message_and_keeps_no_function_waiting(script: Script) -> None:
-    script.ends = [lambda job: Result(job.target, Outcome.FAILED, again=job, again_at=script.now + 15.0)]
-    assert not script.handle(PLAN, 300.0)
-    assert (len(script.ran), script.put, script.waited) == (1, [], [])
+def test_a_plan_is_tried_again_by_another_message_and_keeps_no_function_waiting(script: Script) -> None:
+    again = replace(PLAN, looks=1, moment=script.now + 15.0)
+    script.ends = [lambda job: Result(job.target, Outcome.FAILED, again=again, again_at=again.moment)]
+    assert script.handle(PLAN, 300.0)
+    assert (len(script.ran), [replace(job, run="") for job in script.put], script.waited) == (1, [again], [])
 
 
 # --- the deadline

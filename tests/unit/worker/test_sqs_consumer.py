@@ -103,17 +103,23 @@ def test_the_end_of_another_run_acknowledges_no_message(side: Side) -> None:
     assert len(side.fifo.messages) == 1
 
 
-def test_a_plan_of_a_pull_request_is_acknowledged_or_comes_again_after_the_pause_that_its_host_wants(side: Side) -> None:
-    run = side.sqs.put(Job("shop~12", "pull-request", comments=("6",)))
+def test_a_plan_that_is_tried_again_waits_in_the_queue_until_its_time(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.queues.message_outcome.time.time", lambda: 1_000_000.0 + side.now)
+    side.sqs.put(Job("shop~12", "pull-request", comments=("6",)))
     side.poll()
-    side.end(side.works[0], Outcome.FAILED, recorded=False, again_after=600.0)
-    side.now += 300.0
+    side.end(side.works[0], Outcome.PLANNED, recorded=False)
+    assert side.fifo.messages == []
+    again = Work.of(Job("shop~12", "pull-request", looks=1, moment=1_000_600.0))
+    assert side.consumer.left(again)
+    for seconds in (0.0, 599.0):
+        side.now = seconds
+        side.poll()
+        assert len(side.works) == 1
+    side.now = 601.0
     side.poll()
-    assert len(side.works) == 1
-    side.now += 301.0
-    side.poll()
-    side.end(side.works[1], Outcome.PLANNED, recorded=False)
-    assert (side.handed, side.fifo.messages) == ([run, run], [])
+    assert (len(side.works), side.works[-1].job.looks) == (2, 1)
+    side.end(side.works[-1], Outcome.FAILED, recorded=False)
+    assert side.fifo.messages == []
 
 
 # --- what is held
