@@ -8,18 +8,18 @@ there is seen. What is to be is shown as git declares it: what a server or an ap
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from handler.model.field_masking import MASKED
-from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, FieldChange
 from handler.plan.declared_fields import DeclaredField, DeclaredFields
 from handler.plan.diff import ORDER, field_changes
 
+Pair = tuple[Manifest | None, Manifest | None]
+"""What git declares of an object before and after; None: nothing."""
 UNSEEN = "(not shown)"
 _BY_POSITION = re.compile(r"\[\d+\]")
 """Of a list that nothing orders by name: what stands at a position may be another's element."""
@@ -31,19 +31,33 @@ def visible(change: Change, now: Manifest | None, then: Manifest | None) -> Chan
     return replace(change, fields=tuple(dict.fromkeys(_seen(each, before, after) for each in change.fields)))
 
 
-def by_git(change: Change, now: Manifest | None, then: Manifest | None, hidden: HiddenFields) -> Change:
+def by_git(change: Change, now: Manifest | None, then: Manifest | None, others: Pair | None = None) -> Change:
     """Return a change as git alone says it, whatever lives: for where values that aren't in git may have decided what does.
 
     What lives may hold a value where placeholders show none: by a comparison, a default, a commit before this one. So would it tell that it
-    equals what is declared. `now`, `then`: as for `visible`; deletions, and what is left alone, stay as they are.
+    equals what is declared. `now`, `then`: as for `visible`; `others`: the same with other placeholders, by which something else may
+    differ. Deletions, and what is left alone, stay as they are.
     """
     if then is None or change.action not in (Action.CREATE, Action.UPDATE, Action.UNCHANGED):
         return visible(change, now, then)
     if now is None:
         return replace(change, action=Action.CREATE, fields=())
-    found = field_changes(change.identity.group_kind, now.body(), then.body(), hidden=hidden)
-    fields = tuple(each for each in found if MASKED not in each.declared + each.live)
-    return Change(Action.UPDATE if fields else Action.UNCHANGED, change.identity, fields=fields, manifest=change.manifest)
+    fields = {each.path: each for pair in (others, (now, then)) for each in _differences(change, pair)}
+    return Change(Action.UPDATE if fields else Action.UNCHANGED, change.identity, fields=tuple(fields.values()), manifest=change.manifest)
+
+
+def with_masked(change: Change, now: Manifest | None, then: Manifest | None) -> Change:
+    """Return a change with the fields, masked, whose values are hidden and that git declares otherwise: live isn't compared with them."""
+    if change.action not in (Action.UPDATE, Action.UNCHANGED):
+        return change
+    fields = tuple(each for each in _differences(change, (now, then)) if MASKED in each.declared + each.live)
+    return replace(change, action=Action.UPDATE, fields=(*change.fields, *fields)) if fields else change
+
+
+def _differences(change: Change, pair: Pair | None) -> tuple[FieldChange, ...]:
+    """Return what differs between what git declares before and after; nothing, where it doesn't declare both."""
+    now, then = pair or (None, None)
+    return field_changes(change.identity.group_kind, now.body(), then.body()) if now and then else ()
 
 
 def by_name(change: Change) -> Change:
@@ -87,16 +101,3 @@ def changed(now: Mapping[Identity, Manifest], then: Mapping[Identity, Manifest])
 
 def _raw(manifest: Manifest | None) -> bytes:
     return manifest.raw if manifest else b""
-
-
-def differing(one: Any, other: Any, pointer: str = "") -> Iterator[str]:
-    """Yield JSON pointers to what differs between two values; of lists of another length the list."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in one.keys() | other.keys():
-            step = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-            yield from differing(one[key], other[key], step) if key in one and key in other else (step,)
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for index, pair in enumerate(zip(one, other, strict=True)):
-            yield from differing(*pair, f"{pointer}/{index}")
-    elif one != other:
-        yield pointer

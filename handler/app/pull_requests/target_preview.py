@@ -1,8 +1,8 @@
 """One target's part of the plan of a pull request: what the merge would change of it, as all readers of it may see.
 
     base and merge, both with placeholders     what git declares now, and would
-    both once more, with other placeholders    where the target has values that aren't in git: what differs depends on those
-    the preview of the merge                   without those fields, live values only where git declares them openly now
+    both once more, with other placeholders    where the target has values that aren't in git: what else may differ by those
+    the preview of the merge                   live values only where git declares them openly now
 
 Law: no value that isn't in git reaches a render here, so nothing that a template does with it (reverse, split, `fail`) can show it.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from handler.app.pull_requests.merge_result import MergeResult, ShownCommit
 from handler.app.target_runner import TargetRunner
@@ -23,12 +23,12 @@ from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview import Preview, Previewer
 from handler.engine.run.commit_mask import CommitMask
 from handler.model.errors import AnnealError, AuthorError, Problem
-from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
-from handler.model.plan import Change, Plan
+from handler.model.plan import Action, Change, Plan
 from handler.model.tree import ReadSet, Tree
-from handler.plan.visible_fields import by_git, by_name, changed, differing, visible
+from handler.plan.compare import SECRET
+from handler.plan.visible_fields import Pair, by_git, by_name, changed, visible, with_masked
 from handler.state.record import State
 
 _LOG = logging.getLogger("anneal.pull_request")
@@ -60,7 +60,7 @@ class TargetPreview:
         return self.preview.plan if self.preview else None
 
 
-@dataclass(slots=True)
+@dataclass
 class _Renders:
     """What git declares at two trees, by one set of placeholders. `is_base_known`: whether the first can be rendered.
 
@@ -72,9 +72,13 @@ class _Renders:
     is_base_known: bool = True
     instead: str = ""
 
-    @property
+    def of(self, identity: Identity) -> Pair:
+        """Return what is declared of one object before and after."""
+        return self.now.get(identity), self.declared.get(identity)
+
+    @cached_property
     def declared(self) -> Declared:
-        return {item.identity: item.manifest for stage in self.then.stages for item in stage}
+        return _declared(self.then)
 
 
 def preview_target(handler: TargetRunner, target: Target, merge: MergeResult) -> TargetPreview:
@@ -107,18 +111,21 @@ def _is_untouched(handler: TargetRunner, target: Target, state: State, merge: Me
 
 
 def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state: State, renders: _Renders) -> TargetPreview:
-    hidden, unnamed = _hidden(handler, target, merge, state, renders) if _has_other_values(target) else ({}, frozenset())
+    others = _rendered(handler, target, merge, state, 2) if _has_other_values(target) else None
+    unnamed = _unnamed(renders, others) if others else frozenset[Identity]()
     then, mask = renders.then, CommitMask(handler.secrets.mask, renders.then.rendered.manifests, secrets=renders.then.rendered.secrets)
-    known = handler.dependencies(target.name).planner
-    planner = Planner(target, known.applyset, handler.api(target), known.discovery, verdicts=dict(known.verdicts), custom=known.custom)
+    whole = handler.dependencies(target.name).planner
+    planner = Planner(target, whole.applyset, handler.api(target), whole.discovery, verdicts=dict(whole.verdicts), custom=whole.custom)
     judged_by = target.pull_requests.identity if target.pull_requests else ""
     is_settled = state.settings == handler.digest(target)  # else values that aren't in git may live of what it was set to before
     guessed = _has_other_values(target) or not renders.is_base_known or not is_settled
     server = handler.api_as(target, judged_by) if judged_by and not guessed else None  # a refusal would tell what lives
-    previewer = Previewer(planner, server, hidden, unnamed, renders.now.keys(), guessed)
+    deployed = _deployed(handler, target, state, 1) if guessed and state.commit not in ("", merge.base, renders.instead) else None
+    known = renders.now.keys() | (_declared(deployed).keys() if isinstance(deployed, Prepared) else ())
+    previewer = Previewer(planner, server, unnamed, known, guessed)
     preview = previewer.preview(_ask(target, then, state))
     plan = preview.plan
-    shown = partial(_shown, renders, mask, hidden if guessed else None)
+    shown = partial(_shown, renders, others, mask, guessed=guessed)
     plan = replace(
         plan,
         stages=tuple(tuple(map(shown, stage)) for stage in plan.stages),
@@ -132,7 +139,7 @@ def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state:
         problems,
         changed(renders.now, renders.declared),
         deployed=state.commit,
-        notes=_notes(target, renders, hidden, unnamed, guessed=guessed),
+        notes=_notes(target, renders, unnamed, guessed=guessed),
         declares=frozenset(renders.declared),
     )
 
@@ -149,7 +156,11 @@ def _rendered(handler: TargetRunner, target: Target, merge: MergeResult, state: 
         now, instead = _deployed(handler, target, state, number) or now, state.commit
     if isinstance(now, AuthorError):  # nothing is known of what it declares
         return _Renders({}, then, is_base_known=False)
-    return _Renders({item.identity: item.manifest for stage in now.stages for item in stage}, then, instead=instead)
+    return _Renders(_declared(now), then, instead=instead)
+
+
+def _declared(made: Prepared) -> Declared:
+    return {item.identity: item.manifest for stage in made.stages for item in stage}
 
 
 def _deployed(handler: TargetRunner, target: Target, state: State, number: int) -> Prepared | AuthorError | None:
@@ -181,23 +192,9 @@ def _has_other_values(target: Target) -> bool:
     return substitutes or target.decryption is not None or bool(target.renderer.values_from)
 
 
-def _hidden(
-    handler: TargetRunner, target: Target, merge: MergeResult, state: State, one: _Renders
-) -> tuple[dict[Identity, HiddenFields], frozenset[Identity]]:
-    """Return the fields, and the objects whose names, depend on values which aren't in git, before or after."""
-    other = _rendered(handler, target, merge, state, 2) or one
-    found: dict[Identity, HiddenFields] = {}
-    unnamed: set[Identity] = set()
-    for first, second in ((one.now, other.now), (one.declared, other.declared)):
-        for identity in first.keys() | second.keys():
-            if identity not in first or identity not in second:
-                unnamed.add(identity)
-                continue
-            body = first[identity].body()
-            pointers = sorted(differing(body, second[identity].body()))
-            if pointers:
-                found[identity] = found.get(identity, HiddenFields()) | HiddenFields.of(body, pointers)
-    return found, frozenset(unnamed)
+def _unnamed(one: _Renders, other: _Renders) -> frozenset[Identity]:
+    """Return the objects whose names depend on values which aren't in git, before or after."""
+    return frozenset(one.now.keys() ^ other.now.keys() | one.declared.keys() ^ other.declared.keys())
 
 
 def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
@@ -221,15 +218,15 @@ def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
     )
 
 
-def _shown(renders: _Renders, mask: CommitMask, guessed: Mapping[Identity, HiddenFields] | None, change: Change) -> Change:
-    """Return a change as it may be read. `guessed`: the hidden fields, where values that aren't in git may decide what lives."""
-    now, then = renders.now.get(change.identity), renders.declared.get(change.identity)
-    if guessed is None:
-        seen = visible(change, now, then)
-    elif not renders.is_base_known:
+def _shown(renders: _Renders, others: _Renders | None, mask: CommitMask, change: Change, *, guessed: bool) -> Change:
+    """Return a change as it may be read. `guessed`: values that aren't in git may decide what lives."""
+    now, then = renders.of(change.identity)
+    if guessed and not renders.is_base_known:
         seen = by_name(change)
+    elif guessed or (change.identity.group_kind == SECRET and change.action is Action.UNCHANGED):
+        seen = by_git(change, now, then, others.of(change.identity) if others else None)
     else:
-        seen = by_git(change, now, then, guessed.get(change.identity, HiddenFields()))
+        seen = with_masked(visible(change, now, then), now, then)
     fields = tuple(replace(each, path=mask(each.path), declared=mask(each.declared), live=mask(each.live)) for each in seen.fields)
     return replace(seen, fields=fields, reason=mask(seen.reason))
 
@@ -238,13 +235,11 @@ def _masked(problem: Problem, mask: CommitMask) -> Problem:
     return Problem(mask(problem.subject), mask(problem.message), problem.place, mask(problem.fix))
 
 
-def _notes(
-    target: Target, renders: _Renders, hidden: Mapping[Identity, HiddenFields], unnamed: Collection[Identity], *, guessed: bool
-) -> tuple[str, ...]:
+def _notes(target: Target, renders: _Renders, unnamed: Collection[Identity], *, guessed: bool) -> tuple[str, ...]:
     """Say what of the target isn't compared; by what git and the settings say alone."""
     found = []
-    if hidden:
-        found.append("placeholders stand for values that aren't in git; what depends on them isn't compared")
+    if _has_other_values(target):
+        found.append("placeholders stand for values that aren't in git")
     if guessed and renders.is_base_known:
         why = "such values may decide that" if _has_other_values(target) else "the target isn't deployed with its settings yet"
         found.append(f"what is changed is shown beside what git declares, not what lives: {why}")

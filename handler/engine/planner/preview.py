@@ -25,7 +25,6 @@ from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem, QuotaExceeded
 from handler.model.field_masking import MASKED
-from handler.model.hidden_fields import HiddenFields
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.plan import guards
@@ -63,14 +62,12 @@ class Preview:
 class Previewer:
     """Previews one target. `server`: dry-runs by an identity that may; None: no server judges.
 
-    `hidden`: the fields of objects that depend on values which aren't in git, in what is declared now or would be; `unnamed`: objects
-    whose very names do; `declared`: what git declares now. `guessed`: values that aren't in git may decide what is
-    declared, so that a member of which git says nothing now may be theirs.
+    `unnamed`: objects whose very names depend on values that aren't in git; `declared`: what git declares now, or did when it was deployed.
+    `guessed`: such values may decide what is declared, so that a member of which git says nothing may be theirs.
     """
 
     planner: Planner
     server: Api | None = None
-    hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
     unnamed: frozenset[Identity] = frozenset()
     declared: Collection[Identity] = ()
     guessed: bool = False
@@ -92,7 +89,7 @@ class Previewer:
         return Preview(plan, problems, self.server is not None, apart, ask.guarded).held(target.prune)
 
     def _decided(self, comparison: Comparison) -> list[Finding]:
-        judge_one = Judge(self.planner.target, self.planner.ours, comparison.hides, self.hidden)
+        judge_one = Judge(self.planner.target, self.planner.ours, comparison.hides)
         found: list[Finding] = [
             Change(Action.UNCHANGED, identity, uid, version, manifest=comparison.desired[identity].manifest)
             for identity, (uid, version) in comparison.same.items()
@@ -129,8 +126,7 @@ class Previewer:
 
     def _created(self, judge_one: Judge, item: Desired) -> Finding:
         """Return the change of what no member is."""
-        apart = self._is_apart(item.identity) or item.identity in self.unnamed
-        if self.server is not None and not apart and self.planner.is_served(item.resource):
+        if self.server is not None and not self._is_apart(item.identity) and self.planner.is_served(item.resource):
             try:
                 DryRunner(self.server).create(item.resource, item.manifest.body())
             except Moved:
@@ -149,8 +145,8 @@ class Previewer:
         return Problem(str(item.identity), "; ".join((*found.words, *more)), item.manifest.place, fix)
 
     def _is_apart(self, identity: Identity) -> bool:
-        """Whether the server isn't asked about an object: it holds placeholders, or may."""
-        return identity in self.hidden or identity.group_kind == SECRET
+        """Whether the server isn't asked about an object: its name or its values aren't told."""
+        return identity in self.unnamed or identity.group_kind == SECRET
 
     def _is_unjudged(self, error: ApiRefused | AccessDenied, identity: Identity) -> bool:
         """Whether the server didn't judge an object, for the identity lacks a right, or a webhook doesn't support dry run."""

@@ -30,7 +30,7 @@ from handler.render.sandbox import Sandbox
 from handler.render.variables.expression import MARK
 from handler.render.variables.substitution import Substituted, decode_row, finished
 
-PLACEHOLDERS = ("", "placeholder", "substituting")
+PLACEHOLDERS = ("", "placeholder", "substituting" * 5)
 """What stands for a value of the cluster, by set: words that names, hosts and tags may hold, without a letter that both have."""
 MAX_VALUE = 1 << 20
 """Bytes of a variable: Kubernetes keeps no more in one object."""

@@ -2,91 +2,25 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from handler.app.build import Handler
 from handler.app.pull_requests.pull_request_run import TRIES
 from handler.app.pull_requests.target_preview import UNPLANNED
-from handler.config.feedback_settings import FeedbackSettings
-from handler.config.git_settings import Revision, SecretRef
-from handler.config.post_build import PostBuild, SubstituteFrom
-from handler.config.settings import Settings, Target
 from handler.model.commit_status import StatusState
-from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
-from handler.model.event import Job
+from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
 from handler.model.host_answer import HostBusy, HostRefusal
-from handler.model.pull_request import HostComment, PullRequest
-from handler.model.result import Outcome, Result
-from handler.state.store import StateStore
-from tests.fakes.apiserver import ApiServer
-from tests.fakes.apiserver.server import Asked
-from tests.fakes.engine import SHOP, cluster, engine
-from tests.fakes.git_host import GitHost
-from tests.fakes.pull_request_host import PullRequestHost
-
-FEEDBACK = FeedbackSettings(status=False, pull_requests=True, host="gitea", token=SecretRef(env="PATH"))
-REPOSITORY = replace(SHOP, feedback=FEEDBACK)
-COMMAND = HostComment("6", "ada", "/anneal plan")
-
-
-def target(name: str = "shop", **parts: Any) -> Target:
-    return Target(name, REPOSITORY, (name,), **({"path": name} | parts))
-
-
-def objects(value: str, name: str = "shop") -> str:
-    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web, namespace: {name}}}\ndata: {{key: '{value}'}}\n"
-
-
-@dataclass
-class Pulls:
-    """A repository with one pull request of number 12, whose head may be anything, into `main`."""
-
-    server: ApiServer
-    settings: Settings
-    git: GitHost = field(default_factory=GitHost)
-    api: PullRequestHost = field(default_factory=lambda: PullRequestHost(lambda base, head: base))
-    stop: threading.Event = field(default_factory=threading.Event)
-
-    def __post_init__(self) -> None:
-        self.handler = self.made()
-        self.git.push(self.git.commit({f"{each.path}/web.yaml": objects("1", each.name) for each in self.settings.targets}))
-
-    def made(self) -> Handler:
-        """Return another server's handler of the same repository."""
-        made = engine(self.server, self.git, self.settings, fetched=True)
-        made.git_api = lambda target: self.api  # type: ignore[method-assign]  # the host is in memory
-        return made
-
-    def deploy(self) -> None:
-        for each in self.settings.targets:
-            result = self.handler.run(Job(each.name, "tick"))
-            assert result.outcome is Outcome.APPLIED, result
-
-    def proposes(self, files: dict[str, str], **facts: Any) -> str:
-        """Let the pull request have a head of these files beside those of the branch."""
-        head = self.git.commit({**self.git.commits[self.git.head], **files})
-        self.api.found[12] = replace(PullRequest(12, head, "main", "bob"), **facts)
-        return head
-
-    def run(self, handler: Handler | None = None, **job: Any) -> Result:
-        return (handler or self.handler).run(Job("shop~12", "pull-request", **job), self.stop)
-
-    @property
-    def shown(self) -> list[tuple[StatusState, str]]:
-        return [(each.state, each.text) for each in self.api.statuses]
+from handler.model.pull_request import HostComment
+from handler.model.result import Outcome
+from tests.unit.app.pull_requests_in_memory import COMMAND, Pulls, objects
 
 
 @pytest.fixture
 def pulls() -> Pulls:
-    found = Pulls(cluster(), Settings(targets=(target(),)))
-    found.deploy()
-    found.proposes({"shop/web.yaml": objects("2")})
-    return found
+    return Pulls.deployed()
 
 
 def test_a_pull_request_has_one_comment_and_a_status_of_its_head(pulls: Pulls) -> None:
@@ -262,97 +196,3 @@ def test_two_servers_make_one_comment(pulls: Pulls) -> None:
     pulls.run()
     pulls.run(other)
     assert len(pulls.api.comments) == 1
-
-
-# --- several targets
-@pytest.mark.parametrize(
-    ("error", "is_tried"), [(ClusterUnavailable.of("https://10.0.0.9", "down"), True), (AccessDenied.of("x", "no"), False)]
-)
-def test_a_target_that_cant_be_planned_now_hides_no_other_and_shows_nothing_of_why(error: AnnealError, is_tried: bool) -> None:
-    pulls = Pulls(cluster("shop", "cart"), Settings(targets=(target(), target("cart"))))
-    pulls.deploy()
-    pulls.proposes({"shop/web.yaml": objects("2"), "cart/web.yaml": objects("3", "cart")})
-    known = pulls.handler.brief_store
-
-    def store(target: Target) -> StateStore:
-        if target.name == "cart":
-            raise error
-        return known(target)
-
-    pulls.handler.brief_store = store  # type: ignore[method-assign]  # as a cluster that is silent
-    result = pulls.run()
-    assert bool(result.again) is is_tried
-    assert "data.key: 1 → 2" in pulls.api.text
-    assert f"target cart: {UNPLANNED}" in pulls.api.text
-    assert "2 targets of 2 read what changes: **1 to change, 1 target can't be planned**." in pulls.api.text
-    assert "10.0.0.9" not in pulls.api.text
-    assert pulls.shown == [(StatusState.FAILURE, f"cart: target cart: {UNPLANNED}")]
-    pulls.handler.brief_store = known  # type: ignore[method-assign]  # it answers again
-    pulls.run()
-    assert "data.key: 1 → 3" in pulls.api.text
-    assert pulls.shown[-1] == (StatusState.SUCCESS, "2 to change")
-
-
-@pytest.mark.parametrize(("text", "said"), [("{", "1 target can't be planned"), (objects("1") + "# said", "nothing to change")])
-def test_what_isnt_planned_is_no_plan_of_nothing(pulls: Pulls, text: str, said: str) -> None:
-    pulls.proposes({"shop/web.yaml": text})
-    pulls.run()
-    assert f"1 target of 1 reads what changes: **{said}**." in pulls.api.text
-
-
-def test_a_target_that_reads_nothing_of_the_change_is_counted_alone() -> None:
-    pulls = Pulls(cluster("shop", "cart"), Settings(targets=(target(), target("cart"))))
-    pulls.deploy()
-    pulls.proposes({"cart/web.yaml": objects("3", "cart")})
-    pulls.run()
-    assert "1 target of 2 reads what changes: **1 to change**. 1 target untouched." in pulls.api.text
-
-
-def test_a_target_whose_branch_reads_otherwise_than_what_is_deployed_is_no_untouched_one(pulls: Pulls) -> None:
-    """The branch takes in another directory's file, which what is deployed has never read."""
-    more = objects("1").replace("web", "more")
-    pulls.git.links = {"shop/more.yaml": "../common/more.yaml"}
-    pulls.git.push(pulls.git.commit({"shop/web.yaml": objects("1"), "common/more.yaml": more}))
-    pulls.proposes({"common/more.yaml": more.replace("1", "2")})
-    pulls.run()
-    assert "untouched" not in pulls.api.text
-    assert "ConfigMap/shop/more" in pulls.api.text
-
-
-@pytest.mark.parametrize("value", ["2", "{"], ids=["good", "broken"])
-def test_a_target_that_isnt_deployed_yet_or_is_broken_is_untouched_by_what_it_doesnt_read(pulls: Pulls, value: str) -> None:
-    pulls.git.push(pulls.git.commit({"shop/web.yaml": objects(value) if value == "2" else value}))
-    pulls.proposes({"README.md": "Hello"})
-    pulls.run()
-    assert "1 target untouched" in pulls.api.text
-    assert pulls.shown == [(StatusState.SUCCESS, "changes nothing")]
-
-
-@pytest.mark.parametrize("now", [{"revision": Revision(branch="main"), "path": "other"}, {"namespaces": ("shop", "more")}])
-def test_a_target_whose_settings_have_changed_since_is_planned_by_git_alone(pulls: Pulls, now: dict[str, Any]) -> None:
-    """What lives may be of the settings before: of values that aren't in git, or of another path."""
-    files = {f"{now.get('path', 'shop')}/web.yaml": objects("1")}
-    pulls.git.push(pulls.git.commit({**pulls.git.commits[pulls.git.head], **files}))
-    pulls.settings = Settings(targets=(replace(target(), **now),))
-    pulls.handler = pulls.made()
-    pulls.proposes({f"{now.get('path', 'shop')}/web.yaml": objects("2")})
-    pulls.run()
-    assert "the target isn't deployed with its settings yet" in pulls.api.text
-    assert "data.key: 1 → 2" in pulls.api.text
-
-
-def test_what_lived_of_values_that_arent_in_git_stays_unseen_when_they_are_configured_no_longer(pulls: Pulls) -> None:
-    canary = "canary7f3a9ce1d255b0"
-    substituted = PostBuild(substitute_from=(SubstituteFrom("ConfigMap", "values"),))
-    pulls.settings = Settings(targets=(target(post_build=substituted),))
-    pulls.handler = pulls.made()
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "values", "namespace": "shop"}, "data": {"KEY": canary}}
-    pulls.server.answer(Asked("POST", "/api/v1/namespaces/shop/configmaps", {}, body, "", ""))
-    pulls.git.push(pulls.git.commit({"shop/web.yaml": objects("${KEY:-1}")}))
-    pulls.deploy()
-    pulls.settings = Settings(targets=(target(),))
-    pulls.handler = pulls.made()
-    pulls.proposes({"shop/web.yaml": objects("2")})
-    pulls.run()
-    assert canary not in pulls.api.text
-    assert "data.key" in pulls.api.text

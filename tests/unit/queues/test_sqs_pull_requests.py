@@ -6,7 +6,7 @@ import re
 
 from handler.model.event import Job
 from handler.queues import message
-from handler.queues.sqs import SqsQueue
+from handler.queues.sqs import Received, SqsQueue
 from tests.fakes.sqs_fifo import Fifo
 
 PLAN = Job("shop~12", "pull-request", comments=("6",), actor="ada")
@@ -42,7 +42,7 @@ def test_however_many_plans_there_are_they_keep_a_few_workers_and_no_target_wait
     plans = [Job(f"shop~{number}", "pull-request") for number in range(1, 30)]
     tried = [Job(f"cart~{number}", "pull-request", looks=1, moment=1.0) for number in range(1, 9)]
     queue.put_all((PLAN, *plans, *tried, Job("shop", "push")))
-    held = []
+    held = list[Received]()
     while found := queue.receive(1, 0, 60):
         held += found
     assert sorted(each.group for each in held) == ["plans~0", "plans~1", "plans~2", "shop"]

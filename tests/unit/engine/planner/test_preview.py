@@ -12,7 +12,6 @@ from handler.config.settings import Prune
 from handler.engine.planner.planner import PlanRequest
 from handler.engine.planner.preview import Preview, Previewer, without_handed_over
 from handler.model.errors import PlanRefused
-from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change, Plan
@@ -173,17 +172,6 @@ def test_a_secret_that_lives_is_unchanged_whatever_it_holds(shown: Previewed, ju
     assert found.apart == (2 if judged else 0), "neither was judged"
     (change,) = (change for change in found.plan.changes if change.identity.name == "s")
     assert (change.uid, change.resource_version) == ("", "")
-
-
-def test_what_depends_on_values_that_are_not_in_git_is_neither_compared_nor_judged(shown: Previewed) -> None:
-    shown.live(config_map("a", "canary"), config_map("b", "canary"))
-    placed = config_map("a", "placeholder"), config_map("b", "placeholder", immutable=False)
-    hidden = {named(body["metadata"]["name"]): HiddenFields.of(body, ["/data/key"]) for body in placed}
-    found = shown.preview(*placed, judged=True, hidden=hidden)
-    assert actions(found) == {"a": Action.UNCHANGED, "b": Action.UPDATE}
-    assert fields(found, "b") == [("immutable", "", "false")]
-    assert (shown.sent, found.apart) == ([], 2)
-    assert "canary" not in str([change.fields for change in found.plan.changes])
 
 
 def test_objects_whose_names_no_git_says_are_left_out_with_what_may_be_theirs(shown: Previewed) -> None:
