@@ -260,13 +260,14 @@ class Handler(TargetRunner):
 
         discovery, renderer = self.discovery(target), self.tables.renderers[target.renderer.chosen]
         decryptor = Decryptor(target.name, target.decryption, None, number) if target.decryption else None
+        charts = frozenset((each.kind, each.name, each.key) for each in target.renderer.values_from if not each.target_path)
         return replace(
             self.preparer(target, discovery),
             source=source,
             render=lambda tree, request: render_target(
                 renderer, tree, replace(request, placeholders=number, keys_known=True), self._sandbox, decryptor
             ),
-            outside=lambda recorded, commit: PlaceholderInputs(self.outside(target, lambda: discovery, recorded, commit), number),
+            outside=lambda recorded, commit: PlaceholderInputs(self.outside(target, lambda: discovery, recorded, commit), number, charts),
         )
 
     def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:

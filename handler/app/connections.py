@@ -226,10 +226,15 @@ class Connections:
         """Return the API of the git host of a target's repository, which has feedback. Raises ConfigInvalid: it can't be asked."""
         from handler.app.git_host_apis import git_host_api
         from handler.source.git_host import SharedConnections
+        from handler.source.host_api import Pace
 
         repository, shared = target.repository, self._once(("sharing",), SharedConnections)
         key = ("git api", repository.url, repository.feedback, repository.tls)
-        return self._once(key, lambda: git_host_api(repository, self.secrets, shared.pools))
+
+        def pace(url: str, seconds: float) -> Pace:
+            return self._once(("pace", url), lambda: Pace(seconds))
+
+        return self._once(key, lambda: git_host_api(repository, self.secrets, shared.pools, pace))
 
     def _place(self, target: Target) -> RecordPlace:
         settings = self.settings

@@ -11,7 +11,7 @@ from handler.config.secrets import Reading
 from handler.feedback.git_hosts import GitHostApi, host_row
 from handler.source.bounded_connections import Pools
 from handler.source.github_app import AppUse, GitHubApp
-from handler.source.host_api import HostApi
+from handler.source.host_api import ApiTimes, HostApi, Pace
 from handler.source.host_limits import HostLimits
 from handler.source.signin import SignIn, Token, basic
 
@@ -20,14 +20,22 @@ _PULL_REQUESTS = {"pull_requests": "write", "contents": "read", "metadata": "rea
 """What comments need, what two commits are compared by, and what is asked for an account's permission."""
 
 
-def git_host_api(repository: Repository, secrets: Reading, pools: Callable[[str, str, str], Pools]) -> GitHostApi:
+Paces = Callable[[str, float], Pace]
+"""Returns the pace of an API by its URL and by the seconds between two writes that its host wants."""
+
+
+def git_host_api(
+    repository: Repository, secrets: Reading, pools: Callable[[str, str, str], Pools], paces: Paces | None = None
+) -> GitHostApi:
     """Return the API of a repository that has feedback. Raises ConfigInvalid: it can't be asked."""
     feedback = repository.feedback
     assert feedback is not None  # noqa: S101 - the caller's condition
     row = host_row(feedback.host_of(repository.url))
     url = feedback.api_url or row.api_url(repository.url)
     sign_in = _sign_in(feedback, repository, row.user, secrets)
-    api = HostApi(f"API {url}", url, sign_in, pools, repository.tls.ca_file, row.headers, secrets.mask)
+    api = HostApi(
+        f"API {url}", url, sign_in, pools, repository.tls.ca_file, row.headers, secrets.mask, ApiTimes(pace=paces and paces(url, row.pause))
+    )
     return row(api, repository.url)
 
 

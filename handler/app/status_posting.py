@@ -9,11 +9,9 @@ that came late, over an end that another process has posted, is followed by that
 from __future__ import annotations
 
 import logging
-import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from handler.app.status_lane import DueLook
 from handler.config.settings import Settings, Target
@@ -31,8 +29,6 @@ _UNTOUCHED = "targets that read nothing of what changed stay as they are"
 
 class StatusHost(Protocol):
     """What shows the statuses of one repository's commits: a part of `GitHostApi`."""
-
-    pause: ClassVar[float]
 
     def post(self, status: CommitStatus) -> None:
         """Let the host show a status. Raises HostRefusal: it never will; HostBusy, AccessDenied, GitUnavailable, ConfigInvalid."""
@@ -80,7 +76,6 @@ class StatusPosting:
         self._settings, self._ways, self._mask = settings, ways, mask
         self._targets = {target.name: target for target in settings.targets}
         self._pending: dict[str, tuple[str, str]] = {}
-        self._wrote = -math.inf
 
     def is_pending(self, target: str, commit: str) -> bool:
         """Whether the host shows a target's commit as pending, by a post of this process."""
@@ -120,6 +115,8 @@ class StatusPosting:
         elif self._is_sent(look, self._status(look.target, status), is_news=_is_news(look, status)) and not status.is_end:
             self._pending[look.target.name] = status.commit, status.text
         else:
+            if self._pending.get(look.target.name, ("",))[0] == status.commit:
+                del self._pending[look.target.name]  # should it be tried again, it is pending again
             look.done.append(status)
 
     def _status(self, target: Target, status: RecordedCommitStatus) -> CommitStatus:
@@ -137,7 +134,6 @@ class StatusPosting:
         api = look.api
         if not is_news and api.shows(status):
             return True
-        time.sleep(max(self._wrote + api.pause - time.monotonic(), 0.0))
         fields = {"commit": status.commit, "context": status.context, "state": str(status.state)}
         try:
             api.post(status)
@@ -149,8 +145,6 @@ class StatusPosting:
                 raise Moved(*refusal.problems) from None  # of this repository; its host goes on with others
             _LOG.warning("a commit status is refused", extra={"fields": {**fields, "why": self._mask(str(refusal))}})
             return False
-        finally:
-            self._wrote = time.monotonic()
         _LOG.info("commit status", extra={"fields": fields})
         return True
 

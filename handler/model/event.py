@@ -154,7 +154,9 @@ class Job:
         """
         alike = not (self.acts or newer.acts) and self.is_plan == newer.is_plan
         assert alike, "only plain jobs are merged"  # noqa: S101 - the queue's law, and a wrong pin where it is broken
-        comments = tuple(dict.fromkeys((*self.comments, *newer.comments)))[-MOST_COMMENTS:]
+        comments = tuple(dict.fromkeys((*self.comments, *newer.comments)))
+        if len(comments) > MOST_COMMENTS:  # the oldest stay, too: many newer ones of others displace none of them
+            comments = (*comments[: MOST_COMMENTS // 2], *comments[-(MOST_COMMENTS // 2) :])
         named = max((self, newer), key=lambda job: (job.trigger in ("replay", "oneoff"), job.trigger != "tick", job is newer))
         return Job(
             target=newer.target,

@@ -16,15 +16,13 @@ _SEPARATOR = "~"
 class PullRequest:
     """One pull request. `head`: its commit, whole; `base`: the branch that it is to be merged into, by its short name.
 
-    `merge_base`: the commit at which both part, empty: the host doesn't say it beside this. `author`: how the host knows the author.
-    `is_fork`: its head is in another repository, or in none any more.
+    `author`: how the host knows the author. `is_fork`: its head is in another repository, or in none any more.
     """
 
     number: int
     head: str
     base: str
     author: str
-    merge_base: str = ""
     is_open: bool = True
     is_draft: bool = False
     is_fork: bool = False

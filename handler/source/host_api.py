@@ -7,6 +7,7 @@ connection that was closed while idle. The rows of `handler.feedback.git_hosts` 
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -36,13 +37,28 @@ _PASSING = frozenset({408, 425})  # these say nothing of what was asked
 _DEEPEST = 8
 
 
+class Pace:
+    """Lets writes pass one after another, `seconds` apart, as a host wants them. Safe to share between threads."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._next, self._lock = seconds, 0.0, threading.Lock()
+
+    def wait(self) -> None:
+        """Wait for one's turn."""
+        with self._lock:
+            at = max(self._next, time.monotonic())
+            self._next = at + self._seconds
+        time.sleep(max(at - time.monotonic(), 0.0))
+
+
 @dataclass(frozen=True, slots=True)
 class ApiTimes:
-    """Times in seconds: `total` of one request with its answer."""
+    """Times in seconds: `total` of one request with its answer; `pace`: of writes, None: they don't wait for each other."""
 
     connect: float = 5.0
     read: float = 10.0
     total: float = 15.0
+    pace: Pace | None = None
 
 
 class HostApi:
@@ -87,6 +103,8 @@ class HostApi:
         data = None
         if body is not None:
             data, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
+        if self._times.pace and method != "GET":
+            self._times.pace.wait()
         with Deadline(self._times.total) as deadline:
             status, answered, text = self._answer(HttpRequest(url, headers, data, method), deadline)
         if 200 <= status < 300 and status != _SIGN_IN:

@@ -19,10 +19,11 @@ from handler.model.commit_status import StatusState, fitting
 from handler.model.numbers import counted
 from handler.model.result import Outcome
 from handler.state.record import Run, State
-from handler.state.recorded_commit_status import MOST, RecordedCommitStatus
+from handler.state.recorded_commit_status import MOST, MOST_CHANGES, RecordedCommitStatus
 
 _CLOCK = ("tick", "drift", "resource")
 _FAILED = (Outcome.FAILED, Outcome.PRUNING)
+_LAST = (StatusState.SUCCESS, StatusState.SUPERSEDED)
 _STANDS = (StatusState.SUCCESS, StatusState.UNTOUCHED)
 _GOES_ON = (StatusState.PENDING, StatusState.HELD)
 _WRITTEN = ("created", "configured", "recreated", "pruned")
@@ -157,8 +158,10 @@ def _note(found: _Found, status: RecordedCommitStatus | None) -> None:
     if status is None:
         return
     prior = found.get(status.commit)
-    if prior is None or (prior.state, prior.text) != (status.state, status.text):
-        found[status.commit] = status
+    changes = prior.changes + 1 if prior else 0
+    is_bounded = changes < MOST_CHANGES or status.state in _LAST
+    if prior is None or ((prior.state, prior.text) != (status.state, status.text) and is_bounded):
+        found[status.commit] = replace(status, changes=changes)
 
 
 def _aim(state: State) -> str:
@@ -192,10 +195,11 @@ def _hinted(found: _Found, before: State, after: State, aim: str) -> None:
 
 
 def _newest(found: Mapping[str, RecordedCommitStatus], known: Mapping[str, RecordedCommitStatus]) -> tuple[RecordedCommitStatus, ...]:
-    """Return statuses, what is new first, as many as a record keeps; of more, those that the host has go first."""
+    """Return statuses, what is new first, as many as a record keeps; of more, ends that the host has go first, and what goes on last."""
     ordered = [each for each in found.values() if known.get(each.commit) != each]
     ordered += [each for each in found.values() if known.get(each.commit) == each]
     while len(ordered) > MOST:
-        gone = next((each for each in reversed(ordered) if not each.is_owed), ordered[-1])
+        posted_ends = (each for each in reversed(ordered) if each.is_end and each.posted)
+        gone = next(posted_ends, None) or next((each for each in reversed(ordered) if each.is_end), ordered[-1])
         ordered.remove(gone)
     return tuple(ordered)

@@ -18,8 +18,8 @@ _BRIEF = 200  # characters of what a step says where there is no room for more
 def fitted(state: State, namespace: str, tooling: str) -> tuple[State, Body]:
     """Return what will really be stored, trimmed to the limit, and its ConfigMap.
 
-    History goes first, then changed subjects, what a rollout's steps say, the drift record, the read paths (the next push then renders);
-    `declared` never. Raises StateInvalid: that isn't enough, or a value breaks its rule and couldn't be read again.
+    What git hosts have goes first, then history, changed subjects, what a rollout's steps say, the drift record, the read paths (the next
+    push then renders); `declared` never. Raises StateInvalid: that isn't enough, or a value breaks its rule and couldn't be read again.
     """
     for smaller in _trimmed(state):
         body = encode(smaller, namespace, tooling)
@@ -33,6 +33,9 @@ def fitted(state: State, namespace: str, tooling: str) -> tuple[State, Body]:
 
 
 def _trimmed(state: State) -> Iterator[State]:
+    yield state
+    kept = tuple(each for each in state.commit_statuses if each.is_owed or not each.is_end)
+    state = replace(state, pull_requests=(), commit_statuses=kept)
     yield state
     for count in (10, 5):
         yield replace(state, history=state.history[:count])

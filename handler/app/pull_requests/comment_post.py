@@ -1,6 +1,6 @@
 """Posts the comment of a pull request, and finds it again: by the id that our record has, never by what a text says.
 
-    note in the record that it is written now  ->  the host  ->  note what the host has
+    note in the record what is written now, and by which server  ->  the host  ->  note what the host has
 
     ours still, by account and text    edited in place, unless it says the same
     edited by others, or gone          posted anew, and the new one says so
@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from handler.feedback.git_hosts import GitHostApi
-from handler.model.errors import AnnealError, Busy
-from handler.model.pull_request import HostComment
+from handler.model.errors import AnnealError, Busy, GitUnavailable
+from handler.model.host_answer import HostBusy
 from handler.state.record import State
 from handler.state.record_format import seconds_of, stamp
 from handler.state.recorded_pull_request import MOST_PULL_REQUESTS, RecordedPullRequest
@@ -43,14 +43,26 @@ class PlanComment:
 
     def show(self, make: MakeText) -> None:
         """Let the comment say this. Raises what the host, the record and `make` raise; Busy: another server writes it just now."""
-        writer = uuid.uuid4().hex
-        known = self._begun(writer)
+        known = self._known(self.store.read().state) or RecordedPullRequest(self.number)
+        if known.writer and time.time() - seconds_of(known.since) < WRITING:
+            raise self._busy()
+        found = self.api.comment(self.number, known.comment) if known.comment else None
+        is_ours = found is not None and found.author == known.account and _digest(found.text) in (known.digest, known.next)
+        text = make(bool(known.comment) and not is_ours)
+        if is_ours and found and _digest(found.text) == _digest(text):
+            return
+        writing = replace(known, writer=uuid.uuid4().hex, since=stamp(time.time()), next=_digest(text))
+        if not self._noted(known, writing):
+            raise self._busy()
         try:
-            posted = self._posted(known, make)
-        except AnnealError:
-            self._noted(writer, known)
+            posted = self.api.edit_comment(self.number, known.comment, text) if is_ours else None
+            posted = posted or self.api.add_comment(self.number, text)
+        except AnnealError as error:
+            may_have_arrived = isinstance(error, GitUnavailable) and not isinstance(error, HostBusy)
+            if is_ours or not may_have_arrived:  # else a second comment waits until this writer counts as dead
+                self._noted(writing, replace(writing, writer="", since="") if may_have_arrived else known)
             raise
-        self._noted(writer, RecordedPullRequest(self.number, posted.id, posted.author, _digest(posted.text)))
+        self._noted(writing, RecordedPullRequest(self.number, posted.id, posted.author, _digest(posted.text)))
 
     def closed(self, *, gone: bool) -> None:
         """Note that a pull request is closed, for it may be opened again: of all notes its own goes first; at once, where it is `gone`."""
@@ -64,43 +76,23 @@ class PlanComment:
         if state and self._known(state):
             self.store.update(change)
 
-    def _posted(self, known: RecordedPullRequest, make: MakeText) -> HostComment:
-        found = self.api.comment(self.number, known.comment) if known.comment else None
-        if found and (found.author, _digest(found.text)) == (known.account, known.digest):
-            text = make(False)
-            same = found if _digest(text) == known.digest else self.api.edit_comment(self.number, known.comment, text)
-            if same:
-                return same
-        return self.api.add_comment(self.number, make(bool(known.comment)))
-
-    def _begun(self, writer: str) -> RecordedPullRequest:
-        """Note that we write the comment from now on; return what was known of it."""
-        found = RecordedPullRequest(self.number)
+    def _noted(self, before: RecordedPullRequest, after: RecordedPullRequest) -> bool:
+        """Note what becomes of the comment; return whether it was noted: False, another server has noted something since."""
+        is_noted = False
 
         def change(state: State) -> State:
-            nonlocal found
-            found = self._known(state) or RecordedPullRequest(self.number)
-            if found.writer and time.time() - seconds_of(found.since) < WRITING:
-                raise Busy.of(f"comment on pull request {self.number}", "is being written by another server")
-            mine = replace(found, writer=writer, since=stamp(time.time()))
-            return replace(state, pull_requests=(mine, *self._others(state))[:MOST_PULL_REQUESTS])
+            nonlocal is_noted
+            is_noted = (self._known(state) or RecordedPullRequest(self.number)) == before
+            return replace(state, pull_requests=(after, *self._others(state))[:MOST_PULL_REQUESTS]) if is_noted else state
 
-        self.store.update(change, None if self.store.read().state else self.blank())
-        return replace(found, writer="", since="")
+        self.store.update(change, None if self.store.read().state else self.blank(), tries=_TRIES)
+        return is_noted
 
-    def _noted(self, writer: str, known: RecordedPullRequest) -> None:
-        """Note what is known of the comment, and that it isn't written any more; not where another has begun since."""
+    def _busy(self) -> Busy:
+        return Busy.of(f"comment on pull request {self.number}", "is being written by another server")
 
-        def change(state: State) -> State:
-            mine = self._known(state)
-            if mine is None or mine.writer != writer:
-                return state
-            return replace(state, pull_requests=tuple(known if each is mine else each for each in state.pull_requests))
-
-        self.store.update(change, tries=_TRIES)
-
-    def _known(self, state: State) -> RecordedPullRequest | None:
-        return next((each for each in state.pull_requests if each.number == self.number), None)
+    def _known(self, state: State | None) -> RecordedPullRequest | None:
+        return next((each for each in state.pull_requests if each.number == self.number), None) if state else None
 
     def _others(self, state: State) -> tuple[RecordedPullRequest, ...]:
         return tuple(each for each in state.pull_requests if each.number != self.number)

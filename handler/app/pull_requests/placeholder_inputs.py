@@ -1,12 +1,12 @@
 """What a render for a pull request takes from elsewhere than git: charts and kinds as a run does, and no value of the cluster.
 
-Law: a value of a ConfigMap or Secret never reaches a render that others see. Of YAML the keys stay, for charts look at them; what can't be
-read so is one placeholder.
+Law: a value of a ConfigMap or Secret never reaches a render that others see. Of a chart's values the keys stay, for templates look at them;
+anything else is one placeholder, for a text may look like a mapping.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from handler.config.yaml_placeholders import with_placeholders
@@ -16,10 +16,14 @@ from handler.render.variables.variables import PLACEHOLDERS
 
 @dataclass(slots=True)
 class PlaceholderInputs:
-    """`handler.model.outside_inputs.OutsideInputs`. `number`: which set of placeholders (`RenderRequest`)."""
+    """`handler.model.outside_inputs.OutsideInputs`. `number`: which set of placeholders (`RenderRequest`).
+
+    `charts`: what holds values of charts: kind, name and key of each.
+    """
 
     inputs: OutsideInputs
     number: int
+    charts: Collection[tuple[str, str, str]] = ()
 
     def ask(self, name: str) -> str:
         """Return what an outside read is now; of values nothing: their version would tell that they change. Raises AnnealError."""
@@ -32,7 +36,12 @@ class PlaceholderInputs:
     def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
         """Return the keys of a ConfigMap or Secret, each with placeholders in place of values. Raises AnnealError."""
         found = self.inputs.values(kind, name)
-        return found if found is None else {key: stood_in(value, self.number) for key, value in found.items()}
+        if found is None:
+            return None
+        return {
+            key: stood_in(value, self.number) if (kind, name, key) in self.charts else PLACEHOLDERS[self.number].encode()
+            for key, value in found.items()
+        }
 
     def chart(self, reference: ChartReference) -> FetchedChart:
         """Return a chart's archive. Raises AnnealError."""

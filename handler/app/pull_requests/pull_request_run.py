@@ -28,7 +28,7 @@ from handler.engine.planner.preview import without_handed_over
 from handler.feedback.git_hosts import GitHostApi
 from handler.model.backoff import TRANSIENT
 from handler.model.commit_status import CommitStatus, StatusState, fitting, status_context
-from handler.model.errors import AnnealError, AuthorError, ConfigInvalid, NewerHead, Problem, Stopping
+from handler.model.errors import AccessDenied, AnnealError, AuthorError, ConfigInvalid, NewerHead, Problem, Stopping
 from handler.model.event import Job
 from handler.model.host_answer import HostBusy, HostRefusal
 from handler.model.pull_request import COMMAND, PullRequest, pull_request_of
@@ -43,13 +43,14 @@ GONE = 404
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One job. `lead`: the target whose record keeps the comment; `targets`: those that are planned."""
+    """One job. `lead`: the first target of its repository; `all`: those that plan pull requests, `targets`: those that plan this one."""
 
     job: Job
     lead: Target
-    targets: tuple[Target, ...]
+    all: tuple[Target, ...]
     api: GitHostApi
     number: int
+    targets: tuple[Target, ...] = ()
 
 
 class PullRequestRuns:
@@ -89,14 +90,15 @@ class PullRequestRuns:
         if found is None or not found.is_open:
             self._comment(asked).closed(gone=found is None)
             return "it is closed"
-        feedback = asked.lead.repository.feedback
-        if found.is_fork and not (feedback and feedback.forks):
-            return "it comes from a fork, and `forks` is off"
         if found.is_draft and not is_asked:
             return "it is a draft"
-        targets = tuple(each for each in asked.targets if each.revision.ref == f"refs/heads/{found.base}")
+        targets = tuple(each for each in asked.all if each.revision.ref == f"refs/heads/{found.base}")
         if not targets:
             return f"no target follows {found.base}"
+        if found.is_fork:
+            targets = tuple(each for each in targets if each.repository.feedback and each.repository.feedback.forks)
+        if not targets:
+            return "it comes from a fork, and `forks` is off"
         return self._shown(replace(asked, targets=targets), found, stop)
 
     def _asked(self, job: Job) -> _Asked:
@@ -128,9 +130,27 @@ class PullRequestRuns:
         return comment is not None and comment.text.strip() == COMMAND and asked.api.may_write(comment.author)
 
     def _comment(self, asked: _Asked) -> PlanComment:
-        handler, lead = self._handler, asked.lead
-        store = handler.store(lead)
-        return PlanComment(asked.api, store, lambda: store.blank(handler.cluster_uid(lead)), asked.number)
+        handler = self._handler
+        keeper = self._keeper(asked)
+        store = handler.store(keeper)
+        return PlanComment(asked.api, store, lambda: store.blank(handler.cluster_uid(keeper)), asked.number)
+
+    def _keeper(self, asked: _Asked) -> Target:
+        """Return the target whose record has the note of the comment: the first one, or another that was the first before."""
+        silent = set()
+        for target in (asked.lead, *(each for each in asked.all if each is not asked.lead)):
+            if target.cluster in silent:
+                continue
+            try:
+                state = self._handler.brief_store(target).read().state
+            except AnnealError:
+                if target is asked.lead:
+                    raise
+                silent.add(target.cluster)
+                continue
+            if state and any(each.number == asked.number for each in state.pull_requests):
+                return target
+        return asked.lead
 
     def _shown(self, asked: _Asked, found: PullRequest, stop: threading.Event) -> str:
         try:
@@ -149,10 +169,14 @@ class PullRequestRuns:
                 raise NewerHead.of(f"pull request {asked.number}", "has changed while it was planned")
             return self._mask(text(replace(about, edited=edited), previews, asked.api.longest, folds=asked.api.folds))
 
+        refused: AnnealError | None = None
         try:
             self._post(asked, found, state, words)
-        finally:
-            self._comment(asked).show(make)
+        except (HostRefusal, AccessDenied) as error:  # the comment is another right
+            refused = error
+        self._comment(asked).show(make)
+        if refused:
+            raise refused
         for late in filter(None, (each.late for each in previews)):
             raise late
         return words
@@ -174,11 +198,15 @@ class PullRequestRuns:
             trouble = (Problem(mask(each.subject), mask(each.message), mask(each.place), mask(each.fix)) for each in error.problems)
             return replace(about, trouble=tuple(trouble)), []
         about = replace(about, base=merge.base, diverged=merge.diverged)
-        previews = []
+        previews = list[TargetPreview]()
         for target in asked.targets:
-            if stop.is_set():
-                raise Stopping.of(asked.job.target, "the worker stops; the next event, or `/anneal plan`, plans it")
-            previews.append(preview_target(self._handler, target, merge))
+            if not stop.is_set():
+                previews.append(preview_target(self._handler, target, merge))
+                continue
+            late = Stopping.of(asked.job.target, "the worker stops; the next event, or `/anneal plan`, plans it")
+            if not previews:
+                raise late
+            previews.append(TargetPreview(target.name, problems=(Problem(f"target {target.name}", UNPLANNED),), late=late))
         return about, self._handed_over(asked, previews)
 
     def _handed_over(self, asked: _Asked, previews: list[TargetPreview]) -> list[TargetPreview]:

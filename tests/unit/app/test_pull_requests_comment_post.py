@@ -10,7 +10,7 @@ import pytest
 
 from handler.app.pull_requests import comment_post
 from handler.app.pull_requests.comment_post import PlanComment
-from handler.model.errors import Busy, NewerHead
+from handler.model.errors import Busy, GitUnavailable, NewerHead
 from handler.model.pull_request import HostComment
 from handler.state.recorded_pull_request import MOST_PULL_REQUESTS
 from handler.state.store import StateStore
@@ -24,19 +24,29 @@ class Comments:
     def __init__(self) -> None:
         self.found: dict[str, HostComment] = {}
         self.writes = 0
+        self.meets: list[Callable[[], None]] = []
+        self.after: list[Callable[[], None]] = []
 
     def comment(self, _number: int, comment: str) -> HostComment | None:
         return self.found.get(comment)
 
     def add_comment(self, _number: int, text: str) -> HostComment:
+        self._meet()
         return self._put(str(len(self.found) + 1), text)
 
     def edit_comment(self, _number: int, comment: str, text: str) -> HostComment | None:
+        self._meet()
         return self._put(comment, text) if comment in self.found else None
+
+    def _meet(self) -> None:
+        if self.meets:
+            self.meets.pop()()
 
     def _put(self, comment: str, text: str) -> HostComment:
         self.writes += 1
         made = self.found[comment] = HostComment(comment, "robot", text.replace("\n", "\r\n") + "\n")
+        if self.after:
+            self.after.pop()()
         return made
 
 
@@ -112,33 +122,81 @@ def test_a_closed_pull_request_is_forgotten_first_and_keeps_its_comment(ours: Ou
     assert [each.text.strip() for each in comments.found.values()] == ["11", "12", "reopened"]
 
 
-def test_of_two_servers_one_writes_the_comment_and_the_other_comes_again(ours: Ours, comments: Comments) -> None:
-    def meanwhile(_edited: bool) -> str:
+@pytest.mark.parametrize("is_posted", [False, True])
+def test_of_two_servers_one_writes_the_comment_and_the_other_comes_again(ours: Ours, comments: Comments, is_posted: bool) -> None:
+    if is_posted:
+        ours(12).show(said("one"))
+
+    def meanwhile() -> None:
         with pytest.raises(Busy, match="written by another server"):
             ours(12).show(said("the other's"))
-        return "one"
 
-    ours(12).show(meanwhile)
+    comments.meets = [meanwhile]
+    ours(12).show(said("two"))
     ours(12).show(said("the other's"))
     assert [each.text.strip() for each in comments.found.values()] == ["the other's"]
+
+
+def test_what_another_server_has_written_since_it_was_looked_at_is_not_written_over(ours: Ours, comments: Comments) -> None:
+    def meanwhile(_edited: bool) -> str:
+        ours(12).show(said("newer"))
+        return "older"
+
+    with pytest.raises(Busy):
+        ours(12).show(meanwhile)
+    assert [each.text.strip() for each in comments.found.values()] == ["newer"]
 
 
 def test_a_writer_that_died_holds_up_the_next_one_for_a_while_only(ours: Ours, comments: Comments, monkeypatch: pytest.MonkeyPatch) -> None:
     class Killed(BaseException):
         pass
 
-    def killed(_edited: bool) -> str:
+    def killed() -> None:
         raise Killed
 
     ours(12).show(said("one"))
+    comments.meets = [killed]
     with pytest.raises(Killed):
-        ours(12).show(killed)
+        ours(12).show(said("two"))
     with pytest.raises(Busy):
         ours(12).show(said("two"))
     later = time.time() + comment_post.WRITING + 1
     monkeypatch.setattr("handler.app.pull_requests.comment_post.time.time", lambda: later)
     ours(12).show(said("two"))
     assert [each.text.strip() for each in comments.found.values()] == ["two"]
+
+
+def lost() -> None:
+    raise GitUnavailable.of("API", "took longer than 15 s")
+
+
+def test_an_edit_whose_answer_was_lost_is_ours_when_it_is_seen_again(ours: Ours, comments: Comments) -> None:
+    ours(12).show(said("one"))
+    comments.after = [lost]
+    with pytest.raises(GitUnavailable):
+        ours(12).show(said("two"))
+    ours(12).show(said("two"))
+    ours(12).show(said("three"))
+    assert [each.text.strip() for each in comments.found.values()] == ["three"]
+
+
+def test_an_edit_that_didnt_arrive_is_tried_again(ours: Ours, comments: Comments) -> None:
+    ours(12).show(said("one"))
+    comments.meets = [lost]
+    with pytest.raises(GitUnavailable):
+        ours(12).show(said("two"))
+    ours(12).show(said("two"))
+    assert [each.text.strip() for each in comments.found.values()] == ["two"]
+
+
+def test_a_first_comment_whose_answer_was_lost_isnt_posted_again_at_once(ours: Ours, comments: Comments) -> None:
+    comments.after = [lost]
+    with pytest.raises(GitUnavailable):
+        ours(12).show(said("one"))
+    for _ in range(3):
+        with pytest.raises(Busy):
+            ours(12).show(said("one"))
+    assert len(comments.found) == 1
 
 
 @pytest.mark.parametrize("posted", [False, True])
@@ -155,16 +213,16 @@ def test_what_may_not_be_posted_holds_up_nothing_and_loses_nothing(ours: Ours, c
 
 
 def test_a_writer_that_came_back_too_late_leaves_the_note_of_the_next_one(
-    ours: Ours, store: StateStore, monkeypatch: pytest.MonkeyPatch
+    ours: Ours, comments: Comments, store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def late(_edited: bool) -> str:
+    def late() -> None:
         later = time.time() + comment_post.WRITING + 1
         with monkeypatch.context() as patch:
             patch.setattr("handler.app.pull_requests.comment_post.time.time", lambda: later)
             ours(12).show(said("the next one's"))
-        return "mine"
 
-    ours(12).show(late)
+    comments.meets = [late]
+    ours(12).show(said("mine"))
     state = store.read().state
     assert state is not None
     assert [(each.comment, each.writer) for each in state.pull_requests] == [("1", "")]

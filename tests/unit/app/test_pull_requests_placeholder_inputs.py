@@ -28,12 +28,13 @@ class Cluster(NothingOutside):
         return f"version of {name}"
 
     def values(self, kind: str, name: str) -> Mapping[str, bytes] | None:
-        return {"values.yaml": VALUE.encode(), "password": CANARY.encode()} if name == "shop" else None
+        found = {"values.yaml": VALUE.encode(), "password": CANARY.encode(), "phrase": f"pass {CANARY}: x".encode()}
+        return found if name == "shop" else None
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_values_keep_their_keys_and_types_and_nothing_of_what_they_are(number: int) -> None:
-    found = PlaceholderInputs(Cluster(), number).values("Secret", "shop")
+    found = PlaceholderInputs(Cluster(), number, {("Secret", "shop", "values.yaml")}).values("Secret", "shop")
     assert found is not None
     assert CANARY.encode() not in b"".join(found.values())
     assert b"4711" not in b"".join(found.values())

@@ -67,6 +67,16 @@ def test_a_pending_is_shown_once_and_its_end_takes_its_place(records: Records, p
     assert records.host.said == [(A, "pending"), (A, "success")]
 
 
+def test_a_commit_that_is_tried_again_is_pending_again(records: Records, posting: StatusPosting) -> None:
+    for _ in range(2):
+        records.put(owed(A, StatusState.PENDING, "being applied"))
+        posting.look(heard(A))
+        records.put(owed(A, StatusState.FAILURE, "broken"))
+        posting.look(heard("run-a"))
+        assert not posting.is_pending("shop", A)
+    assert records.host.said == [(A, "pending"), (A, "failure")] * 2
+
+
 def test_an_end_of_another_process_is_shown_again_after_a_pending_that_came_late(records: Records, posting: StatusPosting) -> None:
     records.put(owed(A, StatusState.PENDING, "being applied"))
 

@@ -66,7 +66,7 @@ def plan(comments: str = "", actor: str = "ada", *, changed: bool = False) -> Jo
         (plan("6", changed=True), plan("7", "bob"), plan("67", "bob", changed=True)),
         (plan("6"), plan("7", "bob", changed=True), plan("67", "bob", changed=True)),
         (plan("67"), plan("7", "bob"), plan("67", "bob")),
-        (plan("0123456789"), plan("ab", "bob"), plan("23456789ab", "bob")),
+        (plan("0123456789"), plan("ab", "bob"), plan("01234789ab", "bob")),
     ],
 )
 def test_of_two_wishes_for_a_plan_neither_comments_nor_changes_are_lost(older: Job, newer: Job, merged: Job) -> None:

@@ -15,7 +15,7 @@ from handler.state import run_history
 from handler.state.commit_status_update import kept, only_shown, posted, without
 from handler.state.configmap import decode, encode, read_summary, summary_of
 from handler.state.record import Attempt, HeldPlan, Run, State
-from handler.state.recorded_commit_status import MOST, RecordedCommitStatus
+from handler.state.recorded_commit_status import MOST, MOST_CHANGES, RecordedCommitStatus
 from tests.unit.state.samples import NAMESPACE, NOON, TOKEN, TOOLING, blank
 
 A, B, C = (digit * 40 for digit in "abc")
@@ -220,8 +220,37 @@ def test_the_clocks_runs_repeat_no_failure_in_other_words_until_it_is_another() 
     assert record.says[B][0] == "success"
 
 
+@pytest.mark.parametrize("odd", ["unavailable", "held"])
+def test_however_long_the_clock_meets_one_thing_and_another_a_commit_has_few_statuses_and_its_end(odd: str) -> None:
+    record, changes = Record(), 0
+    record.applies(A)
+    record.opens(B)
+    for number in range(400):
+        before = record.says[B]
+        if number % 2 and odd == "held":
+            record.holds(B)
+        else:
+            outcome, code = Outcome.FAILED, "refused" if number % 2 else odd
+            record.ends(record.run(B, outcome, trigger="tick", message=f"try {number}", code=code), held=None)
+        changes += record.says[B] != before
+    assert changes <= MOST_CHANGES
+    record.applies(B, trigger="tick")
+    assert record.says[B][0] == "success"
+
+
 def delivery(commit: str, number: int = 1) -> Delivery:
     return Delivery(str(number), "github", "refs/heads/main", commit, "ada", NOON)
+
+
+def test_of_many_statuses_what_goes_on_is_dropped_last() -> None:
+    record = Record()
+    record.applies(A)
+    record.fails(B, "broken")
+    pushed = tuple(delivery(f"{number:040x}", number) for number in range(MOST + 5))
+    attempt = Attempt(C, READS[C], "4" * 64, TOKEN, NOON)
+    record.write(replace(record.state, attempt=attempt, deliveries=pushed))
+    assert len(record.says) == MOST
+    assert record.says[C] == ("pending", "being applied")
 
 
 def test_a_pushed_commit_that_no_run_aimed_at_is_superseded_if_the_host_confirms_it() -> None:

@@ -18,6 +18,8 @@ from handler.model.names import Identity
 from handler.state.configmap import decode, encode, read_summary, summary_of
 from handler.state.record import FORMAT, HeldPlan, Orphan, Pin, Progress, Run, RunStatus, Stalled, State, StepRecord, TargetHealth
 from handler.state.record_format import write_record
+from handler.state.recorded_commit_status import RecordedCommitStatus
+from handler.state.recorded_pull_request import RecordedPullRequest
 from handler.state.size_limit import LIMIT, fitted, size
 from handler.state.summary import LONGEST, Summary
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
@@ -117,11 +119,13 @@ def noise(count: int, length: int) -> tuple[str, ...]:
 def test_the_size_limit_drops_history_before_changed_subjects_and_declared_never() -> None:
     runs = tuple(Run(f"r{number}", "push", "applied", NOON, message=text) for number, text in enumerate(noise(20, 4000)))
     declared = tuple(Identity("", "ConfigMap", "shop", name.replace("/", "x")) for name in noise(3600, 200))
-    state = blank(history=runs, declared=declared, reads_paths=("deploy",))
+    owed, posted = (RecordedCommitStatus(each * 40, "success", "3 created", posted=each == "b") for each in "ab")
+    state = blank(history=runs, declared=declared, reads_paths=("deploy",), commit_statuses=(owed, posted))
+    state = replace(state, pull_requests=tuple(RecordedPullRequest(number) for number in range(200)))
     assert size(encode(state, NAMESPACE, TOOLING)) > LIMIT
     written, body = fitted(state, NAMESPACE, TOOLING)
     assert size(body) <= LIMIT
-    assert written.declared == declared
+    assert (written.declared, written.commit_statuses, written.pull_requests) == (declared, (owed,), ())
     assert written.history == runs[: len(written.history)]
     assert 0 < len(written.history) < 20
     assert written.reads_paths == ("deploy",)
