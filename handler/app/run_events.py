@@ -20,6 +20,7 @@ from handler.model.run_event import RunEvent
 
 _LOG = logging.getLogger("anneal.feedback")
 QUEUE = 1000  # events queued for one subscriber, at most
+POSTED = 10.0  # seconds that git hosts have at the end of a process to take commit statuses; the rest waits in the records
 SETTLE = 1.0  # seconds that a scrape, or an answer of a function, waits for the events announced before it
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from handler.app.run_events import SETTLE
+from handler.app.run_events import POSTED, SETTLE
 from handler.app.run_guard import announced
 from handler.cli import diff, logs, reports
 from handler.cli.session import Session
@@ -38,9 +38,6 @@ from handler.state.run_once import RunOnce
 
 if TYPE_CHECKING:
     from handler.app.commit_statuses import CommitStatuses
-
-POSTED = 10.0
-"""Seconds that git hosts have to take commit statuses; the rest waits in the records."""
 
 
 def run(session: Session, job: Job, doing: str) -> Result:

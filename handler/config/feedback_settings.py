@@ -29,9 +29,9 @@ _NAMES = {
 class FeedbackSettings:
     """What the git host shows: statuses of a repository's commits, plans on its pull requests."""
 
-    status: bool = _doc("Post commit statuses: pending, then how each target's run ended.", True)
+    status: bool = _doc("Post commit statuses: pending, then how each target's run ended. A plan on a pull request has its own.", True)
     status_for: Literal["changed", "all"] = _doc(
-        "changed: commits that change nothing for a target get none of it; all: one status says of them for how many.", "changed"
+        "changed: commits that change nothing for a target get none of it; all: one status for all such targets.", "changed"
     )
     pull_requests: bool = _doc("Show on each pull request what its merge would change: one comment for all targets, and a status.", False)
     forks: bool = _doc("Plan pull requests from forks, too: people outside then decide what is rendered here.", False)

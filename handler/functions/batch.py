@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from handler.app.run_events import SETTLE, RunEvents
+from handler.app.run_events import POSTED, SETTLE, RunEvents
 from handler.app.run_guard import announced, guarded
 from handler.app.wakes import Wakes
 from handler.config.secrets import RUNS
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("anneal.queue")
 SAFETY = 2.0  # seconds before the end of the function at which everything must have returned
 RELEASE = 5.0  # seconds before that at which nothing is waited for any more: what is held is let go
-POSTED = 10.0  # seconds that git hosts have at the end of an invocation to take commit statuses; the rest waits in the records
 AFTER = 30.0  # seconds after the end of the function at which a message comes again whose function died
 
 

@@ -26,6 +26,7 @@ from handler.app.target_runner import TargetRunner
 from handler.config.settings import Target
 from handler.engine.planner.preview import without_handed_over
 from handler.feedback.git_hosts import GitHostApi
+from handler.feedback.git_hosts.answers import GONE
 from handler.model.backoff import TRANSIENT
 from handler.model.commit_status import CommitStatus, StatusState, fitting, status_context
 from handler.model.errors import AccessDenied, AnnealError, AuthorError, ConfigInvalid, NewerHead, Problem, Stopping
@@ -36,9 +37,8 @@ from handler.model.refs import is_commit_id
 from handler.model.result import Outcome, Result
 
 _LOG = logging.getLogger("anneal.pull_request")
-TRIES = 8
-"""How often a pull request is planned whose host or cluster doesn't answer: for some 20 minutes."""
-GONE = 404
+TRIES = 4
+"""How often a plan is tried again whose host or cluster doesn't answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class PullRequestRuns:
         try:
             found = asked.api.pull_request(asked.number)
         except HostRefusal as refusal:
-            if refusal.status == GONE:
+            if refusal.status in GONE:
                 return None
             raise
         if found.is_open and not is_commit_id(found.head):

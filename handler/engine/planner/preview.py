@@ -3,6 +3,7 @@
     LIST the members (by our label) -> compare each with what is declared -> judged by the server where an identity may dry-run
     what is declared and no member is   created; whether a stranger's object lives under its name isn't asked
     members that aren't declared        deleted, unless they or the target's settings say otherwise
+    what a due step acts on             deleted or made anew as by a run; what no member is, by its name alone (`preview_rollout`)
 
 Law: what a reader of the pull request may not see isn't looked at: no object without our marks, no content of a Namespace. What a Secret
 holds, or depends on values that aren't in git, is neither compared nor judged, and nothing that is returned says whether it equals live.
@@ -22,6 +23,8 @@ from handler.cluster.write import DryRunner
 from handler.config.settings import Prune
 from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.planner import Planner, PlanRequest
+from handler.engine.planner.preview_rollout import StepPreviewer, held_for
+from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem, QuotaExceeded
 from handler.model.field_masking import MASKED
@@ -55,7 +58,8 @@ class Preview:
     def held(self, prune: Prune) -> Preview:
         """Return it with what a person would have to approve. `prune`: the target's settings."""
         members = self.plan.live_members - sum(change.is_left for change in self.plan.prunes)
-        return replace(self, plan=replace(self.plan, hold=guards.hold_for(self.plan.changes, members, prune, "", "", self.guarded)))
+        hold = held_for(self.plan.changes, members, lambda changes: guards.hold_for(changes, members, prune, "", "", self.guarded))
+        return replace(self, plan=replace(self.plan, hold=hold))
 
 
 @dataclass
@@ -78,18 +82,31 @@ class Previewer:
         """Make the plan. Raises PlanRefused: the render declares nothing; ClusterUnavailable, AccessDenied: members can't be listed."""
         target, self._commit = self.planner.target, ask.commit
         comparison = self.planner.compare(ask, HealthOfPlan(ask.desired, 0.0, self.planner.custom))
-        guards.refuse_empty(target.name, len(comparison.desired), comparison.members, target.prune, instance=False)
+        declared = len(comparison.desired) + len(ask.planned_rollout.doomed)
+        guards.refuse_empty(target.name, declared, comparison.members, target.prune, instance=False)
         found = self._decided(comparison)
         changes = {item.identity: item for item in found if isinstance(item, Change) and item.identity not in self.unnamed}
+        acting = RolloutActions.of(ask.planned_rollout, ask.due, self._judge(comparison), comparison)
+        steps = StepPreviewer(self.planner, acting, self._is_unsure, self.guessed).steps(changes)
+        changes = steps.over(changes)
         stages = [tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages]
-        plan = Plan(target.name, ask.commit, tuple(stages), self._prunes(ask, comparison), due=ask.due, renderer=ask.renderer)
+        prunes = steps.without(self._prunes(ask, comparison))
+        plan = Plan(target.name, ask.commit, acting.staged(stages, steps.deleted), prunes, due=ask.due, renderer=ask.renderer)
         plan = replace(plan, notes=ask.notes, live_members=comparison.members)
-        problems = tuple(item for item in found if isinstance(item, Problem))
+        problems = (*(item for item in found if isinstance(item, Problem)), *steps.problems)
         apart = sum(self._is_apart(identity) for identity in comparison.desired) + len(self._unjudged) if self.server else 0
         return Preview(plan, problems, self.server is not None, apart, ask.guarded).held(target.prune)
 
+    def _judge(self, comparison: Comparison) -> Judge:
+        return Judge(self.planner.target, self.planner.ours, comparison.hides)
+
+    def _is_unsure(self, identity: Identity) -> bool:
+        """Whether a member that git doesn't declare now may be one that it declares by a value which isn't in git."""
+        like = {(each.group_kind, each.namespace) for each in self.unnamed}
+        return identity not in self.declared and (self.guessed or (identity.group_kind, identity.namespace) in like)
+
     def _decided(self, comparison: Comparison) -> list[Finding]:
-        judge_one = Judge(self.planner.target, self.planner.ours, comparison.hides)
+        judge_one = self._judge(comparison)
         found: list[Finding] = [
             Change(Action.UNCHANGED, identity, uid, version, manifest=comparison.desired[identity].manifest)
             for identity, (uid, version) in comparison.same.items()
@@ -158,13 +175,9 @@ class Previewer:
     def _prunes(self, ask: PlanRequest, comparison: Comparison) -> tuple[Change, ...]:
         """Judge members that aren't declared by what they and the settings say; what they hold isn't asked."""
         target, facts = self.planner.target, PruneFacts()
-        kinds, declared_uids = {(each.group_kind, each.namespace) for each in self.unnamed}, comparison.declared_uids
+        declared_uids = comparison.declared_uids
         candidates = [(each, live) for each, live in comparison.candidates.items() if live["metadata"]["uid"] not in declared_uids]
-        found = [
-            judge(live, target, comparison.desired, facts)
-            for identity, live in candidates
-            if identity in self.declared or not (self.guessed or (identity.group_kind, identity.namespace) in kinds)
-        ]
+        found = [judge(live, target, comparison.desired, facts) for each, live in candidates if not self._is_unsure(each)]
         if not ask.prune:
             found = [replace(change, action=Action.SKIP, reason="prune is off") for change in found]
         return tuple(sorted(found, key=lambda change: (change.action is not Action.PRUNE, change.identity)))

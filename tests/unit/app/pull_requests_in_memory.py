@@ -26,7 +26,7 @@ COMMAND = HostComment("6", "ada", "/anneal plan")
 
 
 def target(name: str = "shop", **parts: Any) -> Target:
-    return Target(name, REPOSITORY, (name,), **({"path": name} | parts))
+    return Target(name, parts.pop("repository", REPOSITORY), (name,), **({"path": name} | parts))
 
 
 def objects(value: str, name: str = "shop") -> str:
@@ -73,7 +73,7 @@ class Pulls:
         return head
 
     def run(self, handler: Handler | None = None, **job: Any) -> Result:
-        return (handler or self.handler).run(Job("shop~12", "pull-request", **job), self.stop)
+        return (handler or self.handler).run(Job(**({"target": "shop~12", "trigger": "pull-request"} | job)), self.stop)
 
     @property
     def shown(self) -> list[tuple[StatusState, str]]:

@@ -10,12 +10,15 @@ import pytest
 
 from handler.app.pull_requests.pull_request_run import TRIES
 from handler.app.pull_requests.target_preview import UNPLANNED
+from handler.config.settings import Settings, Target
+from handler.engine.planner.desired import CommitSource, Preparer
 from handler.model.commit_status import StatusState
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
 from handler.model.host_answer import HostBusy, HostRefusal
 from handler.model.pull_request import HostComment
 from handler.model.result import Outcome
-from tests.unit.app.pull_requests_in_memory import COMMAND, Pulls, objects
+from tests.fakes.engine import cluster
+from tests.unit.app.pull_requests_in_memory import COMMAND, REPOSITORY, Pulls, objects, target
 
 
 @pytest.fixture
@@ -196,3 +199,56 @@ def test_two_servers_make_one_comment(pulls: Pulls) -> None:
     pulls.run()
     pulls.run(other)
     assert len(pulls.api.comments) == 1
+
+
+def test_a_fork_is_planned_for_the_targets_whose_repository_says_so() -> None:
+    feedback = replace(REPOSITORY.feedback, forks=True) if REPOSITORY.feedback else None
+    open_one = target(repository=replace(REPOSITORY, feedback=feedback))
+    pulls = Pulls(cluster("shop", "prod"), Settings(targets=(open_one, target("prod"))))
+    pulls.deploy()
+    pulls.proposes({"shop/web.yaml": objects("2"), "prod/web.yaml": objects("3", "prod")}, is_fork=True)
+    pulls.run()
+    assert "data.key: 1 → 2" in pulls.api.text
+    assert "prod" not in pulls.api.text
+
+
+def test_another_first_target_goes_on_with_the_comment() -> None:
+    pulls = Pulls(cluster("shop", "cart"), Settings(targets=(target("cart"), target())))
+    pulls.deploy()
+    pulls.proposes({"shop/web.yaml": objects("2")})
+    pulls.run(target="cart~12")
+    pulls.settings = Settings(targets=(target(), target("cart")))
+    pulls.handler = pulls.made()
+    pulls.proposes({"shop/web.yaml": objects("3")})
+    pulls.run()
+    assert len(pulls.api.comments) == 1
+    assert "data.key: 1 → 3" in pulls.api.text
+
+
+def test_a_host_that_wants_a_pause_gets_no_comment_meanwhile(pulls: Pulls) -> None:
+    def busy(asked: str) -> None:
+        if asked == "post":
+            raise HostBusy.until("API", "429", 600.0)
+
+    pulls.api.meets = busy
+    result = pulls.run()
+    assert result.again is not None
+    assert result.again.moment == result.again_at
+    assert pulls.api.comments == {}
+
+
+def test_what_is_planned_when_a_worker_stops_is_shown_and_the_rest_is_said() -> None:
+    pulls = Pulls(cluster("shop", "cart"), Settings(targets=(target(), target("cart"))))
+    pulls.deploy()
+    pulls.proposes({"shop/web.yaml": objects("2"), "cart/web.yaml": objects("3", "cart")})
+    known = pulls.handler.preview_preparer
+
+    def stopped(target: Target, source: CommitSource, number: int) -> Preparer:
+        pulls.stop.set()
+        return known(target, source, number)
+
+    pulls.handler.preview_preparer = stopped  # type: ignore[method-assign]  # as the worker stops meanwhile
+    result = pulls.run()
+    assert (result.code, result.again) == ("stopping", None)
+    assert "data.key: 1 → 2" in pulls.api.text
+    assert f"target cart: {UNPLANNED}" in pulls.api.text

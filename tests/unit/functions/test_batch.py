@@ -13,11 +13,11 @@ import pytest
 import urllib3
 
 from handler.app.build import Handler
-from handler.app.run_events import RunEvents
+from handler.app.run_events import POSTED, RunEvents
 from handler.config.feedback_settings import FeedbackSettings
 from handler.config.git_settings import Promoted, Revision, SecretRef
 from handler.config.settings import Settings
-from handler.functions.batch import AFTER, POSTED, RELEASE, SAFETY, Batch, working
+from handler.functions.batch import AFTER, RELEASE, SAFETY, Batch, working
 from handler.model import deadline
 from handler.model.event import Delivery, Job
 from handler.model.pull_request import PullRequest
