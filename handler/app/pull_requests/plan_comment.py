@@ -79,13 +79,12 @@ def _bare(problem: Problem) -> str:
 
 def _opening(about: PlanOf) -> Iterator[str]:
     yield f"### Anneal: what merging `{about.head[:12]}` into `{_inline(about.branch)}` would change"
+    if about.base:
+        yield f"At `{about.base[:12]}` of `{_inline(about.branch)}`."
     if about.edited:
         yield "The comment before this one was changed or deleted by others; this is posted anew."
     if about.diverged:
-        moved = (
-            f"`{_inline(about.branch)}` has moved on since this branch began: this is the plan of both together, at `{about.base[:12]}`."
-        )
-        yield moved
+        yield f"`{_inline(about.branch)}` has moved on since this branch began: this is the plan of both together."
 
 
 def _summary(previews: Sequence[TargetPreview], touched: Sequence[TargetPreview]) -> str:

@@ -95,6 +95,13 @@ def test_a_diverged_branch_an_edited_comment_and_a_conflict_are_said() -> None:
     assert "both changed deploy/a.yaml" in said
 
 
+def test_the_commit_of_the_branch_that_it_is_planned_against_is_always_named() -> None:
+    line = f"At `{BASE[:12]}` of `main`."
+    assert shown(planned(create("a"))).splitlines()[2] == line
+    assert line in shown(planned(create("a")), about=replace(ABOUT, diverged=True))
+    assert "\nAt `" not in shown(about=replace(ABOUT, base="", trouble=(Problem("merge into main", "conflicts"),)))
+
+
 def test_untouched_targets_are_counted_and_not_listed() -> None:
     said = shown(planned(create("a")), *(TargetPreview(f"other-{number}", untouched=True) for number in range(39)))
     assert "1 target of 40 reads what changes" in said
