@@ -95,6 +95,13 @@ def test_a_diverged_branch_an_edited_comment_and_a_conflict_are_said() -> None:
     assert "both changed deploy/a.yaml" in said
 
 
+def test_the_commit_of_the_branch_that_it_is_planned_against_is_always_named() -> None:
+    line = f"At `{BASE[:12]}` of `main`."
+    assert shown(planned(create("a"))).splitlines()[2] == line
+    assert line in shown(planned(create("a")), about=replace(ABOUT, diverged=True))
+    assert "\nAt `" not in shown(about=replace(ABOUT, base="", trouble=(Problem("merge into main", "conflicts"),)))
+
+
 def test_untouched_targets_are_counted_and_not_listed() -> None:
     said = shown(planned(create("a")), *(TargetPreview(f"other-{number}", untouched=True) for number in range(39)))
     assert "1 target of 40 reads what changes" in said
@@ -110,6 +117,64 @@ def test_a_long_plan_is_folded_where_the_host_folds_and_cut_elsewhere(folds: boo
     assert ("… and 20 lines more" in said) is not folds
 
 
+OTHERS = "# not by this pull request: live differs from the branch already, or what was merged isn't deployed yet"
+
+
+def refused(number: int) -> tuple[Problem, ...]:
+    return tuple(Problem(f"ConfigMap/shop/bad-{each}", "no such field", f"deploy/bad.yaml:{each}") for each in range(number))
+
+
+def with_refusals(preview: TargetPreview, number: int) -> TargetPreview:
+    return replace(preview, problems=refused(number))
+
+
+def block(said: str) -> list[str]:
+    return said.split("```diff\n")[1].split("\n```", maxsplit=1)[0].splitlines()
+
+
+def test_within_a_target_come_holds_all_deletions_mistakes_and_the_rest_with_a_remark_before_each_group_of_others() -> None:
+    target = planned(
+        create("a"),
+        update("b"),
+        prune("mine"),
+        prune("theirs"),
+        replace(prune("again"), action=Action.RECREATE),
+        hold=Hold("h", ("9 go",), ()),
+    )
+    target = with_refusals(replace(target, mine=frozenset({config("a"), config("mine")})), 1)
+    assert block(shown(target)) == [
+        "! 9 go",
+        "- delete ConfigMap/shop/mine",
+        OTHERS,
+        "- delete ConfigMap/shop/theirs",
+        "- recreate ConfigMap/shop/again",
+        "deploy/bad.yaml:0: ConfigMap/shop/bad-0: no such field",
+        "+ create ConfigMap/shop/a  deploy/a.yaml:3",
+        OTHERS,
+        "~ change ConfigMap/shop/b  deploy/b.yaml:3",
+    ]
+
+
+@pytest.mark.parametrize(("folds", "longest"), [(False, 65_536), (True, 5_000)])
+def test_many_mistakes_hide_no_deletion(folds: bool, longest: int) -> None:
+    said = shown(with_refusals(planned(*map(prune, "abc"), mine=False), 400), folds=folds, longest=longest)
+    assert block(said)[1:4] == [f"- delete ConfigMap/shop/{each}" for each in "abc"]
+    assert "more" in block(said)[-1]
+    assert "of them" not in block(said)[-1]
+
+
+@pytest.mark.parametrize("folds", [True, False])
+def test_where_deletions_are_cut_the_last_line_says_how_many(folds: bool) -> None:
+    target = planned(*(prune(f"c-{number:04}") for number in range(LINES + 3)), *(create(f"d-{number}") for number in range(9)))
+    if not folds:
+        assert "… and 12 lines more, 3 of them deletions" in shown(target, folds=False)
+        return
+    assert "<summary>72 lines, 63 of them deletions</summary>" in shown(target)
+    last = block(shown(target, longest=1_500))[-1]
+    left = LINES + 3 - len(block(shown(target, longest=1_500))) + 1
+    assert f"… and {left + 9} lines more, {left} of them deletions" in last
+
+
 @pytest.mark.parametrize("longest", [32_768, 65_536])
 def test_a_comment_is_never_longer_than_its_host_takes_and_keeps_deletions(longest: int) -> None:
     many = [
@@ -120,6 +185,75 @@ def test_a_comment_is_never_longer_than_its_host_takes_and_keeps_deletions(longe
     assert len(said) <= longest
     assert said.count("- delete ConfigMap/shop/gone-") == 125
     assert "lines more" in said
+
+
+def big(name: str, *changes: Change, lines: int = 100) -> TargetPreview:
+    return planned(*changes, *(create(f"{'x' * 200}{number}") for number in range(lines)), name=name)
+
+
+def test_targets_stand_by_danger_each_group_in_the_given_order() -> None:
+    held = planned(update("a"), name="held", hold=Hold("h", ("9 go",), ()))
+    mistaken = TargetPreview("mistaken", problems=refused(1))
+    said = shown(planned(name="calm"), mistaken, planned(prune("b"), name="less"), with_refusals(planned(name="refused"), 1), held)
+    assert re.findall(r"^#### `(.*)`$", said, re.MULTILINE) == ["less", "held", "mistaken", "refused", "calm"]
+    assert "Nothing to change." in said
+
+
+def test_any_number_of_targets_is_shown_whole_where_there_is_room() -> None:
+    said = shown(*(planned(create("a"), prune("b"), name=f"t-{number}") for number in range(150)))
+    assert said.count("- delete ConfigMap/shop/b") == said.count("+ create ConfigMap/shop/a") == 150
+    assert "no room" not in said
+
+
+@pytest.mark.parametrize("folds", [True, False])
+@pytest.mark.parametrize("longest", [32_767, 65_536])
+def test_where_there_is_no_room_for_all_the_deletions_of_all_come_first(longest: int, folds: bool) -> None:
+    targets = [big(f"t-{number}", *([prune("b")] if number % 2 else [])) for number in range(150)]
+    said = shown(*targets, longest=longest, folds=folds)
+    assert longest - 1000 < len(said) <= longest
+    assert said.count("- delete ConfigMap/shop/b") == 75
+    assert said.index("#### `t-1`") < said.index("#### `t-3`")
+    assert "- `t-148`: 100 to create" in said
+
+
+def test_a_target_that_is_not_shown_is_named_with_its_counts_its_hold_and_its_mistakes() -> None:
+    field = FieldChange("data.k", "x" * 400, "y" * 400)
+    first = [planned(*(replace(update(f"u-{number}", field), action=Action.RECREATE) for number in range(40)), name="first")]
+    cart = planned(prune("a"), prune("b"), update("c", field), name="cart", hold=Hold("h", ("z" * 400,), ()))
+    long = (Problem("x" * 500, "no such field"),) * 2
+    lost, web = TargetPreview("lost", problems=long), replace(planned(create("a"), name="web"), problems=long)
+    calm = replace(planned(name="calm"), notes=("n" * 500,))
+    said = shown(*first, cart, lost, web, calm, longest=6_000)
+    assert len(said) <= 6_000
+    assert said.endswith(
+        "- `cart`: 2 to delete, 1 to change; would wait for approval\n"
+        "- `lost`: can't be planned\n"
+        "- `web`: 1 to create; the API server refuses 2 objects\n"
+        "- `calm`: nothing to change"
+    )
+
+
+def test_of_more_targets_than_can_be_named_the_last_are_counted_with_their_deletions() -> None:
+    gone = [prune(f"gone-{number}") for number in range(3)]
+    said = shown(*(big(f"{'n' * 51}-{number:04}", *gone, lines=2) for number in range(2_000)))
+    assert len(said) <= 65_536
+    whole, named = said.count("#### "), said.count("\n- `n")
+    assert min(whole, named) > 50
+    left = 2_000 - whole - named
+    assert said.endswith(f"- … and {left} targets more with {3 * left} deletions")
+
+
+@pytest.mark.parametrize("folds", [True, False])
+@pytest.mark.parametrize("longest", [2_500, 6_000, 32_767, 65_536])
+@pytest.mark.parametrize("targets", [1, 7, 60])
+def test_a_comment_fits_whatever_comes(longest: int, targets: int, folds: bool) -> None:
+    ticks = FieldChange("data.k", "`" * 300, "\u202e" * 40 + "x" * 300)
+    trouble = tuple(Problem(f"merge into main {number}", "`" * 400) for number in range(targets))
+    about = PlanOf(HEAD, "b" * 255, BASE, diverged=True, edited=True, trouble=trouble)
+    made = [big(f"t-{number}", prune("a"), update("u", *[ticks] * 40), lines=number % 70) for number in range(targets)]
+    for parts in (made, [with_refusals(each, 80) for each in made], [planned(name="calm"), *made[1:]]):
+        assert len(shown(*parts, longest=longest, folds=folds)) <= longest
+        assert len(shown(*parts, about=about, longest=longest, folds=folds)) <= longest
 
 
 def test_what_comes_from_git_can_neither_end_its_block_nor_call_anyone() -> None:
