@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from handler.model.optional_imports import needed_by
 from handler.model.refs import Head, is_commit_id, ref_problem
 from handler.model.tree import CommitInfo, printable
 from handler.source import git_protocol
-from handler.source.ancestry import KnownAncestry, leads_to
+from handler.source.ancestry import KnownAncestry, leads_to, parents
 from handler.source.bounded_connections import Deadline, Pools
 from handler.source.fetch_cache import FetchCache, TreeCache
 from handler.source.fetched_tree import FetchedTree
@@ -165,10 +165,20 @@ class GitHost:
                 raise SourceRefused.of(printable(sha) or "commit", "is not a full commit id of 40 hex digits")
         return head == commit or self._ancestry.get(head, commit)
 
+    def between(self, commit: str, head: str) -> Mapping[str, tuple[str, ...]]:
+        """Return the commits that `head` leads to and `commit` doesn't, each with its parents. Raises as `reaches`."""
+        self._here(commit)
+        found = self._operation(lambda deadline: self._since(deadline, head, commit), head)
+        return {sha: tuple(parents(content)) for sha, (kind, content) in found.items() if kind == COMMIT and sha != commit}
+
     def _led_to(self, head: str, commit: str) -> bool:
-        if self.commit(commit) is None:  # a host that filters nothing gives no commit alone
-            self.fetch(commit)
+        self._here(commit)
         return self._operation(lambda deadline: leads_to(self._since(deadline, head, commit), head, commit), head)
+
+    def _here(self, commit: str) -> None:
+        """Fetch a commit that others are fetched since; a host that filters nothing gives none alone."""
+        if self.commit(commit) is None:
+            self.fetch(commit)
 
     def _since(self, deadline: Deadline, head: str, commit: str) -> Objects:
         """Fetch the commits that `head` leads to and `commit` doesn't; a host without filters sends what they changed, too."""

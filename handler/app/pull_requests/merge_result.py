@@ -44,6 +44,9 @@ def merge_result(host: GitHost, api: GitHostApi, asked: PullRequest, path: str) 
     now, head = host.fetch(base, path), _head(host, asked, path)
     if parted == base:
         return MergeResult(base, parted, now, head)
+    if _is_crossed(host, parted, base, asked.head):
+        seen = f"this branch and {asked.base} have merged each other, so that what both have in common isn't one commit"
+        raise SourceRefused.of(f"merge into {asked.base}", seen, fix=f"merge {asked.base} into this branch, or rebase it")
     made = merge(now, head, host.fetch(parted, path))
     if made.conflicts:
         shown = ", ".join(made.conflicts[:10]) + (f" and {len(made.conflicts) - 10} more" if len(made.conflicts) > 10 else "")
@@ -55,6 +58,14 @@ def merge_result(host: GitHost, api: GitHostApi, asked: PullRequest, path: str) 
 def subject_of(asked: PullRequest) -> str:
     """Return how messages name a pull request."""
     return f"pull request {asked.number}"
+
+
+def _is_crossed(host: GitHost, parted: str, base: str, head: str) -> bool:
+    """Whether base and head have more commits in common than lead to `parted`: then git merges by several, and `parted` is one of them."""
+    mine = host.between(parted, head)
+    if all(len(parents) < 2 for parents in mine.values()):
+        return False  # each of them leads to `parted` alone
+    return not mine.keys().isdisjoint(host.between(parted, base))
 
 
 def _head(host: GitHost, asked: PullRequest, path: str) -> FetchedTree:

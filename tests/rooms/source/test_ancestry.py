@@ -54,6 +54,21 @@ def test_a_merge_leads_to_both_of_its_parents(asked: Host) -> None:
         assert not git.reaches(side[1], own)
 
 
+def test_what_lies_between_two_commits_is_said_with_its_parents_as_git_says_it(asked: Host) -> None:
+    work = Work.of(asked, "shop")
+    (base,) = line(work, 1)
+    work.git("checkout", "-q", "-b", "side")
+    line(work, 2, "side")
+    work.git("checkout", "-q", "main")
+    line(work, 1, "own")
+    work.git("merge", "-q", "--no-ff", "-m", "Merged", "side")
+    work.push()
+    rows = (row.split() for row in work.git("rev-list", "--parents", f"{base}..main").splitlines())
+    with opened(asked.url_of("shop")) as git:
+        assert git.between(base, work.head()) == {sha: tuple(parents) for sha, *parents in rows}
+        assert git.between(work.head(), work.head()) == {}
+
+
 def test_what_a_forced_push_has_left_behind_is_not_reached(asked: Host) -> None:
     work = Work.of(asked, "shop")
     base, left = line(work, 2)
