@@ -226,13 +226,13 @@ class Connections:
         """Return the API of the git host of a target's repository, which has feedback. Raises ConfigInvalid: it can't be asked."""
         from handler.app.git_host_apis import git_host_api
         from handler.source.git_host import SharedConnections
-        from handler.source.host_api import Pace
+        from handler.source.host_api import WritePace
 
         repository, shared = target.repository, self._once(("sharing",), SharedConnections)
         key = ("git api", repository.url, repository.feedback, repository.tls)
 
-        def pace(url: str, seconds: float) -> Pace:
-            return self._once(("pace", url), lambda: Pace(seconds))
+        def pace(url: str, seconds: float) -> WritePace:
+            return self._once(("pace", url), lambda: WritePace(seconds))
 
         return self._once(key, lambda: git_host_api(repository, self.secrets, shared.pools, pace))
 

@@ -11,7 +11,7 @@ from handler.config.secrets import Reading
 from handler.feedback.git_hosts import GitHostApi, host_row
 from handler.source.bounded_connections import Pools
 from handler.source.github_app import AppUse, GitHubApp
-from handler.source.host_api import ApiTimes, HostApi, Pace
+from handler.source.host_api import ApiTimes, HostApi, WritePace
 from handler.source.host_limits import HostLimits
 from handler.source.signin import SignIn, Token, basic
 
@@ -20,12 +20,12 @@ _PULL_REQUESTS = {"pull_requests": "write", "contents": "read", "metadata": "rea
 """What comments need, what two commits are compared by, and what is asked for an account's permission."""
 
 
-Paces = Callable[[str, float], Pace]
+WritePaces = Callable[[str, float], WritePace]
 """Returns the pace of an API by its URL and by the seconds between two writes that its host wants."""
 
 
 def git_host_api(
-    repository: Repository, secrets: Reading, pools: Callable[[str, str, str], Pools], paces: Paces | None = None
+    repository: Repository, secrets: Reading, pools: Callable[[str, str, str], Pools], paces: WritePaces | None = None
 ) -> GitHostApi:
     """Return the API of a repository that has feedback. Raises ConfigInvalid: it can't be asked."""
     feedback = repository.feedback

@@ -37,7 +37,7 @@ _PASSING = frozenset({408, 425})  # these say nothing of what was asked
 _DEEPEST = 8
 
 
-class Pace:
+class WritePace:
     """Lets writes pass one after another, `seconds` apart, as a host wants them. Safe to share between threads."""
 
     def __init__(self, seconds: float) -> None:
@@ -58,7 +58,7 @@ class ApiTimes:
     connect: float = 5.0
     read: float = 10.0
     total: float = 15.0
-    pace: Pace | None = None
+    pace: WritePace | None = None
 
 
 class HostApi:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from functools import partial
@@ -18,7 +19,7 @@ from handler.config.secret_ref import SecretRef
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
 from handler.model.host_answer import HostBusy, HostRefusal
 from handler.source.bounded_connections import Pools
-from handler.source.host_api import MOST, ApiTimes, HostApi
+from handler.source.host_api import MOST, ApiTimes, HostApi, WritePace
 from handler.source.signin import Anonymous, SignIn, Token, basic
 from tests.rooms.source.canned_host import Canned, CannedHost
 from tests.rooms.source.open_repository import Secret
@@ -317,3 +318,32 @@ def test_a_write_that_may_have_arrived_is_not_sent_again(host: CannedHost, metho
     with pytest.raises(GitUnavailable):
         api(host).send(method, "comments", None if method == "GET" else {})
     assert len(host.came) == times
+
+
+class Counted(WritePace):
+    """Counts those that wait for their turn."""
+
+    waited = 0
+
+    def wait(self) -> None:
+        self.waited += 1
+
+
+def test_writes_wait_for_their_turn_and_questions_dont(host: CannedHost) -> None:
+    pace = Counted(0.0)
+    asked = api(host, times=replace(PATIENT, pace=pace))
+    asked.get("a")
+    for method in ("POST", "PATCH", "PUT"):
+        asked.send(method, "a", {})
+    assert pace.waited == 3
+
+
+def test_writes_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, slept = [100.0], list[float]()
+    monkeypatch.setattr("handler.source.host_api.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("handler.source.host_api.time.sleep", slept.append)
+    pace = WritePace(1.0)
+    for seconds in (0.0, 0.25, 5.0):
+        now[0] += seconds
+        pace.wait()
+    assert slept == [0.0, 0.75, 0.0]
