@@ -41,9 +41,9 @@ def merged(original: bytes, one: bytes, other: bytes, budget: MergeBudget) -> by
     versions = (original, one, other)
     if any(b"\0" in each or len(each) > LARGEST for each in versions):
         return None
-    if not budget.take(sum(each.count(b"\n") + each.count(b"\r") + 1 for each in versions)):  # where `splitlines` ends lines
+    if not budget.take(sum(each.count(b"\n") + 1 for each in versions)):
         return None
-    lines, mine, yours = (each.splitlines(keepends=True) for each in versions)
+    lines, mine, yours = (_lines(each) for each in versions)
     ours, theirs = (_changes(lines, changed, budget) for changed in (mine, yours))
     changes = None if ours is None or theirs is None else _joined(lines, _anchors(lines, mine, yours), ours, theirs)
     if changes is None:
@@ -53,6 +53,11 @@ def merged(original: bytes, one: bytes, other: bytes, budget: MergeBudget) -> by
         found += [*lines[at:start], *new]
         at = end
     return b"".join([*found, *lines[at:]])
+
+
+def _lines(text: bytes) -> list[bytes]:
+    *lines, rest = text.split(b"\n")  # not `splitlines`: to git a lone CR ends no line
+    return [line + b"\n" for line in lines] + ([rest] if rest else [])
 
 
 def _anchors(*versions: Sequence[bytes]) -> frozenset[bytes]:
