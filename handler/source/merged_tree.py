@@ -2,6 +2,7 @@
 
     unchanged on one side      the other side's, a whole directory without a look into it
     changed on both            directories by their names; a text by its lines (`text_merge`); else a conflict
+    may be renamed             a conflict, where git would have to guess (`tree_renames`)
 
 It is made here because not all hosts make one, and those that do make it late. Law: what git would ask a person about is a conflict here;
 ids are those that git would give, for read sets compare them.
@@ -19,6 +20,7 @@ from handler.model.errors import SourceRefused
 from handler.model.tree import DIRECTORY, EXECUTABLE, FILE, CommitInfo, Tree, TreeEntry, printable
 from handler.source.host_limits import HostLimits
 from handler.source.text_merge import MergeBudget, merged
+from handler.source.tree_renames import Directories, uncertain
 
 LIMITS = HostLimits()
 MOST = 300
@@ -31,11 +33,8 @@ _Versions = tuple[TreeEntry, TreeEntry, TreeEntry]
 """One file in the ancestor, the base and the head."""
 
 
-class MergeSide(Tree, Protocol):
+class MergeSide(Tree, Directories, Protocol):
     """A commit's tree that says what lies directly in a directory."""
-
-    def children(self, path: str) -> Mapping[str, TreeEntry]:
-        """Return the entries of a directory by name; nothing where none is. Raises SourceRefused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +115,18 @@ def merge(base: MergeSide, head: MergeSide, ancestor: MergeSide) -> MergedTree:
     """Return the tree of both, under the head's commit. `ancestor`: the commit at which they part. Raises GitUnavailable, SourceRefused."""
     merging = _Merging(base, head, ancestor)
     root = merging.directory("")
-    return MergedTree(head.commit, tuple(merging.conflicts), root, merging.texts.made, (base, head))
+    renamed = uncertain(base, head, ancestor, LIMITS) if merging.loses else []
+    return MergedTree(head.commit, tuple(dict.fromkeys([*merging.conflicts, *renamed])), root, merging.texts.made, (base, head))
 
 
 class _Merging:
+    """`loses`: whether something may be gone on both sides, or a directory on one that the other has changed, so that renames matter."""
+
     def __init__(self, base: MergeSide, head: MergeSide, ancestor: MergeSide) -> None:
         self._base, self._head, self._ancestor = base, head, ancestor
         self.conflicts: list[str] = []
         self.texts = _Texts(base, head, ancestor)
+        self.loses = False
         self._seen = 0
 
     def directory(self, path: str) -> _Node:
@@ -149,6 +152,7 @@ class _Merging:
             return _Node(ours, self._base) if ours else None
         if _is_same(ours, was):
             return _Node(theirs, self._head) if theirs else None
+        self.loses = self.loses or _is_losing(ours, theirs, was)
         if _is_same(ours, theirs):
             return _Node(ours, self._base) if ours else None
         if all(each is None or each.mode == DIRECTORY for each in (ours, theirs, was)):
@@ -229,6 +233,15 @@ def _changed_twice(ours: TreeEntry | None, theirs: TreeEntry | None, was: TreeEn
     if was is None or ours is None or theirs is None or not (_is_file(was) and _is_file(ours) and _is_file(theirs)):
         return None
     return None if _is_same(theirs, was) or _is_same(ours, was) or _is_same(ours, theirs) else (was, ours, theirs)
+
+
+def _is_losing(ours: TreeEntry | None, theirs: TreeEntry | None, was: TreeEntry | None) -> bool:
+    """Whether both sides may have removed what was there, or one a directory that the other has changed."""
+    if was is None:
+        return False
+    if _is_same(ours, theirs):
+        return not (ours and _is_file(ours) and _is_file(was))
+    return was.mode == DIRECTORY and not (ours and theirs)
 
 
 def _is_file(entry: TreeEntry) -> bool:
