@@ -115,9 +115,10 @@ class FetchedTree:
             missing = dict.fromkeys(oid for oid in wanted if oid not in self._objects)
             fetched = self._fetch(missing) if missing else {}
             new = {oid: found for oid, found in fetched.items() if oid in missing}  # what wasn't asked for isn't kept
-            self._inflated += sum(len(content) for _, content in new.values())
-            if self._inflated > self._limits.inflated:
+            inflated = self._inflated + sum(len(content) for _, content in new.values())
+            if inflated > self._limits.inflated:
                 raise SourceRefused.of(f"commit {self.commit.sha}", f"holds more than {self._limits.inflated} bytes of content")
+            self._inflated = inflated  # not before: what is refused isn't kept, and must leave room for others' files
             self._objects.update(new)
         finally:
             self._fetching.release()

@@ -16,6 +16,8 @@ STEPS = 300_000
 """Comparisons of lines of two versions, about a tenth of a second; what takes more, some 750 changed lines, is left to git, too."""
 ALL_STEPS = 2_000_000
 """Comparisons and lines of all files of a merge, some two seconds."""
+ALL_BYTES = 32 << 20
+"""What a merge fetches: it stays in trees that others share, which may hold so much and no more."""
 _Block = tuple[int, int, int]
 """Lines that are the same: from where in the original, from where in the changed version, how many."""
 _Change = tuple[int, int, Sequence[bytes]]
@@ -27,11 +29,17 @@ class MergeBudget:
     """What all files of one merge may take together: many files of a hostile pull request mustn't take more than a large one."""
 
     left: int = ALL_STEPS
+    content: int = ALL_BYTES
 
     def take(self, steps: int) -> bool:
         """Whether there is room for so many steps, which are taken; without room nothing is left for others either."""
         self.left -= steps
         return self.left >= 0
+
+    def hold(self, count: int) -> bool:
+        """Whether there was room for so many fetched bytes; without room nothing more is to be fetched."""
+        self.content -= count
+        return self.content >= 0
 
 
 def merged(original: bytes, one: bytes, other: bytes, budget: MergeBudget) -> bytes | None:
@@ -41,9 +49,9 @@ def merged(original: bytes, one: bytes, other: bytes, budget: MergeBudget) -> by
     versions = (original, one, other)
     if any(b"\0" in each or len(each) > LARGEST for each in versions):
         return None
-    if not budget.take(sum(each.count(b"\n") + each.count(b"\r") + 1 for each in versions)):  # where `splitlines` ends lines
+    if not budget.take(sum(each.count(b"\n") + 1 for each in versions)):
         return None
-    lines, mine, yours = (each.splitlines(keepends=True) for each in versions)
+    lines, mine, yours = (_lines(each) for each in versions)
     ours, theirs = (_changes(lines, changed, budget) for changed in (mine, yours))
     changes = None if ours is None or theirs is None else _joined(lines, _anchors(lines, mine, yours), ours, theirs)
     if changes is None:
@@ -53,6 +61,11 @@ def merged(original: bytes, one: bytes, other: bytes, budget: MergeBudget) -> by
         found += [*lines[at:start], *new]
         at = end
     return b"".join([*found, *lines[at:]])
+
+
+def _lines(text: bytes) -> list[bytes]:
+    *lines, rest = text.split(b"\n")  # not `splitlines`: to git a lone CR ends no line
+    return [line + b"\n" for line in lines] + ([rest] if rest else [])
 
 
 def _anchors(*versions: Sequence[bytes]) -> frozenset[bytes]:

@@ -225,6 +225,19 @@ def test_blobs_of_many_requests_count_together_against_the_size_limit_and_unrequ
         tree.blobs([second])
 
 
+def test_content_that_is_refused_doesnt_count_for_what_is_asked_for_next() -> None:
+    objects: Objects = {}
+    root = built({"a": "1" * 200, "b": "2" * 60}, objects)
+    blobs = {oid: objects.pop(oid) for oid, (kind, _) in list(objects.items()) if kind == BLOB}
+    large, small = blobs
+    held = sum(len(content) for _, content in objects.values())
+    tree = FetchedTree(COMMIT, root, objects, replace(LIMITS, inflated=held + 100), lambda _: blobs)
+    with pytest.raises(SourceRefused, match="bytes of content"):
+        tree.blobs([large])
+    assert tree.blobs([small]) == {small: b"2" * 60}
+    assert tree.size == held + 60
+
+
 def test_an_object_of_another_type_or_one_left_out_is_named() -> None:
     objects: Objects = {}
     root = built({"a": "1", "d": {"x": "2"}}, objects)

@@ -38,6 +38,9 @@ def by_git(directory: Path, original: bytes, one: bytes, other: bytes) -> bytes 
         (b"a\nb\n", b"X\nb\n", b"a\nY\n", None),
         (b"", b"a\n", b"b\n", None),
         (b"a\0", b"b\0", b"a\0c", None),
+        (b"a\rb\rc\rd\r", b"A\rb\rc\rd\r", b"a\rb\rc\rD\r", None),
+        (b"a\r\nb\r\nc\r\n", b"A\r\nb\r\nc\r\n", b"a\r\nb\r\nC\r\n", b"A\r\nb\r\nC\r\n"),
+        (b"a\nb\nc", b"A\nb\nc", b"a\nb\nC", b"A\nb\nC"),
     ],
 )
 def test_changes_apart_are_joined_and_what_touches_is_a_conflict(original: bytes, one: bytes, other: bytes, both: bytes | None) -> None:
@@ -70,7 +73,7 @@ def test_all_files_of_a_merge_share_a_budget_and_what_exceeds_it_is_left_to_git(
     assert merged_within(b"a\n", b"b\n", b"b\n", budget) == b"b\n", "what is the same on both sides needs none"
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_lines_that_are_only_read_count_too(end: bytes) -> None:
     budget, lines = MergeBudget(), end * 10_000
     merged_within(lines, b"x" + lines, lines + b"y", budget)
@@ -90,7 +93,8 @@ LINES = st.lists(st.sampled_from(["a", "b", "c", "d", "", "  x: 1"]), max_size=1
 
 @st.composite
 def edits(draw: st.DrawFn) -> tuple[bytes, bytes, bytes]:
-    """An original of mostly different lines, and two versions with a few edits each."""
+    """An original of mostly different lines, and two versions with a few edits each; not every end of a line is one to git."""
+    end, last = draw(st.sampled_from(["\n", "\n", "\r\n", "\r"])), draw(st.booleans())
     original = [
         f"line {number}" if draw(st.booleans()) else draw(st.sampled_from(["---", "  a: 1", ""]))
         for number in range(draw(st.integers(0, 14)))
@@ -107,8 +111,8 @@ def edits(draw: st.DrawFn) -> tuple[bytes, bytes, bytes]:
                     del lines[at : at + draw(st.integers(1, 3))]
                 case _ if at < len(lines):
                     lines[at] = draw(st.sampled_from([f"{side} changed", "same changed"]))
-        versions.append("".join(f"{line}\n" for line in lines).encode())
-    return "".join(f"{line}\n" for line in original).encode(), versions[0], versions[1]
+        versions.append(end.join([*lines, *([""] if last else [])]).encode())
+    return end.join([*original, *([""] if last else [])]).encode(), versions[0], versions[1]
 
 
 @pytest.mark.slow
