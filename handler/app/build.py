@@ -272,7 +272,7 @@ class Handler(TargetRunner):
 
     def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:
         """Whether a commit that only a webhook has named was overtaken. Raises AnnealError: the git host can't be asked now."""
-        from handler.app.hinted_commits import is_overtaken
+        from handler.app.commit_statuses.hinted_commits import is_overtaken
 
         return is_overtaken(self, target, state, status)
 

@@ -43,7 +43,7 @@ FEEDBACK: Mapping[str, str] = {
     "log": "handler.feedback.log:EventLog",
     "prometheus": "handler.feedback.prometheus:RunMetrics",
     "resource": "handler.app.instance_statuses:InstanceStatuses",
-    "statuses": "handler.app.commit_statuses:CommitStatuses",
+    "statuses": "handler.app.commit_statuses.subscriber:CommitStatuses",
     "wakes": "handler.app.wakes:Wakes",
 }
 

@@ -37,7 +37,7 @@ from handler.plan.adoption import Adoptions
 from handler.state.run_once import RunOnce
 
 if TYPE_CHECKING:
-    from handler.app.commit_statuses import CommitStatuses
+    from handler.app.commit_statuses.subscriber import CommitStatuses
 
 
 def run(session: Session, job: Job, doing: str) -> Result:

@@ -28,7 +28,7 @@ from handler.queues.sqs import Received
 
 if TYPE_CHECKING:
     from handler.app.build import Handler
-    from handler.app.commit_statuses import CommitStatuses
+    from handler.app.commit_statuses.subscriber import CommitStatuses
 
 _LOG = logging.getLogger("anneal.queue")
 SAFETY = 2.0  # seconds before the end of the function at which everything must have returned

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from handler.model.commit_status import StatusState, fitting
-from handler.model.numbers import counted
 from handler.model.result import Outcome
+from handler.state.commit_status_text import failure, first_line, success
 from handler.state.record import Run, State
 from handler.state.recorded_commit_status import MOST, MOST_CHANGES, RecordedCommitStatus
 
@@ -26,7 +26,6 @@ _FAILED = (Outcome.FAILED, Outcome.PRUNING)
 _LAST = (StatusState.SUCCESS, StatusState.SUPERSEDED)
 _STANDS = (StatusState.SUCCESS, StatusState.UNTOUCHED)
 _GOES_ON = (StatusState.PENDING, StatusState.HELD)
-_WRITTEN = ("created", "configured", "recreated", "pruned")
 _Found = dict[str, RecordedCommitStatus]
 
 
@@ -82,17 +81,17 @@ def _of_run(run: Run, before: State | None, after: State, prior: RecordedCommitS
     found: RecordedCommitStatus | None = None
     match run.outcome:
         case Outcome.APPLIED:
-            found = _status(run, StatusState.SUCCESS, _success(run))
+            found = _status(run, StatusState.SUCCESS, success(run))
         case Outcome.UNCHANGED:
             found = _unchanged(run, before, after, prior)
         case Outcome.HELD:
             found = _status(run, StatusState.HELD, run.message)
         case Outcome.WAITING if prior is None or prior.state != StatusState.SUCCESS:
-            found = _status(run, StatusState.PENDING, _first(run.message))
+            found = _status(run, StatusState.PENDING, first_line(run.message))
         case Outcome.ROLLED_BACK if prior and prior.state == StatusState.PENDING:
-            found = _status(run, StatusState.SUCCESS, _success(run))
+            found = _status(run, StatusState.SUCCESS, success(run))
         case outcome if outcome in _FAILED and not _is_repeated(run, before, prior):
-            found = _status(run, StatusState.FAILURE, _failure(run))
+            found = _status(run, StatusState.FAILURE, failure(run))
     return found
 
 
@@ -116,30 +115,6 @@ def _unchanged(run: Run, before: State | None, after: State, prior: RecordedComm
 
 def _status(run: Run, state: StatusState, text: str) -> RecordedCommitStatus:
     return RecordedCommitStatus(run.commit, state, fitting(text), run.id)
-
-
-def _written(run: Run) -> dict[str, int]:
-    """Return what a run has written, in words that come in one order."""
-    return {word: run.counts[word] for word in _WRITTEN if run.counts.get(word)}
-
-
-def _success(run: Run) -> str:
-    written = _written(run)
-    took = f" in {run.duration:.1f} s" if run.duration else ""
-    return f"{counted(written)}{took}" if written else f"nothing to change, {counted(run.counts)}"
-
-
-def _failure(run: Run) -> str:
-    """Say what was written before it failed, the first reason, and how many more there are."""
-    written = _written(run)
-    lines = [line for line in run.message.splitlines() if line.strip()]
-    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-    begun = f"{counted(written)}, then: " if written else ""
-    return fitting(f"{begun}{lines[0] if lines else run.code or 'failed'}", 140 - len(more)) + more
-
-
-def _first(message: str) -> str:
-    return next((line for line in message.splitlines() if line.strip()), "")
 
 
 def _begun(found: _Found, before: State | None, after: State) -> None:

@@ -44,7 +44,7 @@ from handler.worker.trigger_thread import NamedTrigger, TriggerThread
 from handler.worker.worker_api import WorkerApi
 
 if TYPE_CHECKING:
-    from handler.app.commit_statuses import CommitStatuses
+    from handler.app.commit_statuses.subscriber import CommitStatuses
     from handler.app.instances.watch import InstanceWatch
     from handler.inspect.inspector import Inspector
 

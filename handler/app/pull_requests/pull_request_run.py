@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from handler.app.pull_requests.comment_post import PlanComment
 from handler.app.pull_requests.merge_result import merge_result
+from handler.app.pull_requests.plan_command import is_asked
 from handler.app.pull_requests.plan_comment import PlanOf, status_of, text
 from handler.app.pull_requests.target_preview import UNPLANNED, TargetPreview, preview_target
 from handler.app.target_runner import TargetRunner
@@ -32,7 +33,7 @@ from handler.model.commit_status import CommitStatus, StatusState, fitting, stat
 from handler.model.errors import AccessDenied, AnnealError, AuthorError, ConfigInvalid, NewerHead, Problem, Stopping
 from handler.model.event import Job
 from handler.model.host_answer import HostBusy, HostRefusal
-from handler.model.pull_request import COMMAND, PullRequest, pull_request_of
+from handler.model.pull_request import PullRequest, pull_request_of
 from handler.model.refs import is_commit_id
 from handler.model.result import Outcome, Result
 
@@ -83,14 +84,14 @@ class PullRequestRuns:
 
     def _planned(self, job: Job, stop: threading.Event) -> str:
         asked = self._asked(job)
-        is_asked = any(self._is_command(asked, comment) for comment in reversed(job.comments))
-        if job.comments and not job.changed and not is_asked:
+        is_commanded = is_asked(asked.api, asked.number, job.comments)
+        if job.comments and not job.changed and not is_commanded:
             return "no comment asks for a plan whose author may push"
         found = self._found(asked)
         if found is None or not found.is_open:
             self._comment(asked).closed(gone=found is None)
             return "it is closed"
-        if found.is_draft and not is_asked:
+        if found.is_draft and not is_commanded:
             return "it is a draft"
         targets = tuple(each for each in asked.all if each.revision.ref == f"refs/heads/{found.base}")
         if not targets:
@@ -124,10 +125,6 @@ class PullRequestRuns:
         if found.is_open and not is_commit_id(found.head):
             raise HostRefusal.of(f"pull request {asked.number}", f"the host names {found.head[:60]!a} as its head")
         return found
-
-    def _is_command(self, asked: _Asked, id: str) -> bool:  # noqa: A002 - as `HostComment` has it
-        comment = asked.api.comment(asked.number, id)
-        return comment is not None and comment.text.strip() == COMMAND and asked.api.may_write(comment.author)
 
     def _comment(self, asked: _Asked) -> PlanComment:
         handler = self._handler

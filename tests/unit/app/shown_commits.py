@@ -61,7 +61,7 @@ class HostInMemory:
 
 
 class Records:
-    """The records of some targets, and the host of their repositories (`status_posting.RecordsAndHosts`)."""
+    """The records of some targets, and the host of their repositories (`commit_statuses.posting.RecordsAndHosts`)."""
 
     def __init__(self, *targets: Target) -> None:
         self.targets = targets

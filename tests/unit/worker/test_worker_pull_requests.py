@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from handler.app.commit_statuses import CommitStatuses
+from handler.app.commit_statuses.subscriber import CommitStatuses
 from handler.app.tick_survey import Report, SurveyTally
 from handler.model.event import Job
 from handler.model.result import Outcome, Result

@@ -1,9 +1,8 @@
-"""Posts what records say of commits to their git hosts: a subscriber of events, with a thread for each host that is written to.
+"""A subscriber of events that lets records be looked at whose git hosts are to show something, with a lane for each host.
 
-    an event of a target  ->  it is due  ->  its host's thread: read the record, post what is owed, mark it
+    an event of a target  ->  it is due  ->  its host's lane: read the record, post what is owed, mark it
 
-Law: an event only says that there is something to look at; what is posted is what the record says then (`state.commit_status_update`), so
-that no late picture overwrites a newer one. No host harms a run: what it doesn't take waits in the record, with growing pauses here.
+Law: what a host doesn't take waits in the record, with growing pauses here.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Any, ClassVar
 
-from handler.app.status_lane import DueLook, StatusLane
-from handler.app.status_posting import RecordsAndHosts, StatusPosting
+from handler.app.commit_statuses.host_lane import DueLook, StatusLane
+from handler.app.commit_statuses.posting import RecordsAndHosts, StatusPosting
 from handler.config.settings import Settings, Target
 from handler.model.run_event import PlanHeld, RunEnded, RunPhase
 

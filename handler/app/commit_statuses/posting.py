@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from handler.app.status_lane import DueLook
+from handler.app.commit_statuses.host_lane import DueLook
 from handler.config.settings import Settings, Target
 from handler.model.commit_status import CommitStatus, StatusState, fitting, status_context
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, Moved

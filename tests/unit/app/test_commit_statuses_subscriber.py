@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from handler.app import commit_statuses
-from handler.app.commit_statuses import CommitStatuses
+from handler.app.commit_statuses import subscriber
+from handler.app.commit_statuses.subscriber import CommitStatuses
 from handler.app.run_events import FEEDBACK, kind
 from handler.model.commit_status import TEXT, CommitStatus, StatusState
 from handler.model.errors import GitUnavailable
@@ -32,7 +32,7 @@ def records() -> Records:
 
 @pytest.fixture
 def statuses(records: Records, monkeypatch: pytest.MonkeyPatch) -> CommitStatuses:
-    monkeypatch.setattr(commit_statuses, "SOON", 0.0)
+    monkeypatch.setattr(subscriber, "SOON", 0.0)
     return CommitStatuses(records.settings, records, lambda text: text.replace("hunter2", "***"))
 
 
@@ -88,7 +88,7 @@ def test_a_run_that_goes_on_is_pending_once_however_often_it_is_heard(records: R
 
 
 def test_most_runs_have_ended_before_they_are_shown_as_pending(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_statuses, "SOON", 3600.0)
+    monkeypatch.setattr(subscriber, "SOON", 3600.0)
     statuses = CommitStatuses(records.settings, records, str)
     records.put(owed(A, StatusState.PENDING, "being applied"))
     statuses.hear(RunPhase("shop", "run-a", A, "apply"))

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from handler.app.status_lane import DueLook
-from handler.app.status_posting import StatusPosting
+from handler.app.commit_statuses.host_lane import DueLook
+from handler.app.commit_statuses.posting import StatusPosting
 from handler.model.commit_status import CommitStatus, StatusState
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, Moved
 from handler.model.host_answer import HostRefusal

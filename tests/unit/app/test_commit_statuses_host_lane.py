@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from handler.app import status_lane
-from handler.app.status_lane import DueLook, StatusLane
+from handler.app.commit_statuses import host_lane
+from handler.app.commit_statuses.host_lane import DueLook, StatusLane
 from handler.model.backoff import Backoff
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.host_answer import HostBusy
@@ -59,7 +59,7 @@ def test_a_host_that_asks_for_a_pause_is_left_alone_with_all_its_targets() -> No
 
 
 def test_what_a_failed_look_had_heard_is_no_news_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.app.status_lane.TRANSIENT", Backoff(0.01, 0.02))
+    monkeypatch.setattr("handler.app.commit_statuses.host_lane.TRANSIENT", Backoff(0.01, 0.02))
     looks = Looks(GitUnavailable.of("API", "down"), GitUnavailable.of("API", "down"), ClusterUnavailable.of("API server", "down"))
     looks.lane.add(DueLook("shop", 0.0, frozenset({"a"})))
     assert looks.settled()
@@ -114,7 +114,7 @@ def test_an_unexpected_exception_ends_one_look_alone(caplog: pytest.LogCaptureFi
 def test_the_reason_of_a_wait_is_logged_once_as_long_as_it_is_the_same(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("handler.app.status_lane.TRANSIENT", Backoff(0.01, 0.01))
+    monkeypatch.setattr("handler.app.commit_statuses.host_lane.TRANSIENT", Backoff(0.01, 0.01))
     looks = Looks(*(GitUnavailable.of("API", "down") for _ in range(5)), AccessDenied.of("API", "401"), AccessDenied.of("API", "401"))
     looks.lane.add(DueLook("shop", 0.0))
     assert looks.settled()
@@ -122,7 +122,7 @@ def test_the_reason_of_a_wait_is_logged_once_as_long_as_it_is_the_same(
 
 
 def test_a_thread_ends_when_nothing_is_due_and_another_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_lane, "IDLE", 0.01)
+    monkeypatch.setattr(host_lane, "IDLE", 0.01)
     looks = Looks()
     for _ in range(3):
         looks.lane.add(DueLook("shop", 0.0))
@@ -141,4 +141,4 @@ def test_a_host_that_is_down_keeps_a_name_a_target_and_no_more() -> None:
     for number in range(10_000):
         looks.lane.add(DueLook(f"target-{number % 100}", 0.0, frozenset({f"run-{number}"})))
     assert len(looks.lane._due) == 101
-    assert max(len(due.news) for due in looks.lane._due.values()) <= status_lane.NEWS
+    assert max(len(due.news) for due in looks.lane._due.values()) <= host_lane.NEWS
