@@ -67,7 +67,7 @@ def test_a_substituted_value_is_a_placeholder_whatever_a_pull_request_makes_of_i
 
 
 def planned(pulls: PullRequests, guess: str) -> list[str]:
-    """Return the lines of a plan, the same whatever the guess was if it tells nothing."""
+    """Return the lines of a plan, the same whatever the guess was, where none is confirmed."""
     lines = (line for line in pulls.host.text.splitlines() if line.startswith(("~", "+", "-", "    ")))
     return [line.replace(guess, "(the guess)") for line in lines]
 

@@ -162,7 +162,7 @@ class Previewer:
         return Problem(str(item.identity), "; ".join((*found.words, *more)), item.manifest.place, fix)
 
     def _is_apart(self, identity: Identity) -> bool:
-        """Whether the server isn't asked about an object: its name or its values aren't told."""
+        """Whether the server isn't asked about an object: its name or its values aren't to be seen."""
         return identity in self.unnamed or identity.group_kind == SECRET
 
     def _is_unjudged(self, error: ApiRefused | AccessDenied, identity: Identity) -> bool:

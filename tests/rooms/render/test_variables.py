@@ -188,7 +188,7 @@ def test_without_the_cluster_its_values_are_placeholders(sandbox: Sandbox) -> No
 
 
 @pytest.mark.parametrize("value", ["hunter2-canary", "", "{}", "a: null"])
-@pytest.mark.parametrize(("number", "word"), [(1, "placeholder"), (2, "substituting")])
+@pytest.mark.parametrize(("number", "word"), [*enumerate(PLACEHOLDERS)][1:])
 @pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
 def test_a_placeholder_stands_where_a_variable_exists_and_a_default_where_it_does_not_whatever_it_holds(
     sandbox: Sandbox, kind: str, number: int, word: str, value: str

@@ -42,6 +42,15 @@ def test_an_object_without_drift_is_noted_by_uid_and_resource_version_only() -> 
     assert (found.same, found.undecided, found.members) == ({WEB: ("uid-web", "7")}, {}, 1)
 
 
+def test_whatever_lives_of_what_git_declares_is_known_by_its_uid() -> None:
+    names = ("same", "drifted", "theirs", "gone")
+    found = comparison(*(document(name=name, data={"a": "1"}) for name in names[:3]))
+    same, drifted, theirs = (applied(found, replace(WEB, name=name)) for name in names[:3])
+    found.see([same, changed(drifted, a="2"), member(document(name="gone"))])
+    found.probe([theirs])
+    assert found.declared_uids == {"uid-same", "uid-drifted", "uid-theirs"}
+
+
 def test_an_object_with_drift_is_kept_for_the_dry_run() -> None:
     found = comparison(document(data={"a": "1"}))
     drifted = changed(applied(found), a="2")
