@@ -40,8 +40,8 @@ UNPLANNED = "can't be planned now; Anneal's log says why"
 class TargetPreview:
     """What a pull request does to one target. `preview`: None: it can't be planned, for `problems`; `mine`: objects that it changes itself.
 
-    `untouched`: nothing that the target reads changes. `deployed`: the commit that it has now; `declares`: what it would declare. `late`:
-    what may end by itself, and keeps it from being planned now.
+    `untouched`: nothing that the target reads changes. `declares`: what it would declare. `late`: what may end by itself, and keeps it
+    from being planned now.
     """
 
     target: str
@@ -49,7 +49,6 @@ class TargetPreview:
     problems: tuple[Problem, ...] = ()
     mine: frozenset[Identity] = frozenset()
     untouched: bool = False
-    deployed: str = ""
     notes: tuple[str, ...] = ()
     declares: frozenset[Identity] = frozenset()
     late: AnnealError | None = None
@@ -85,8 +84,8 @@ def preview_target(handler: TargetRunner, target: Target, merge: MergeResult) ->
     """Plan one target after the merge. Raises no AnnealError: mistakes, and what can't be done now, are in what is returned."""
     found = TargetPreview(target.name)
     try:
-        state = handler.brief_store(target).read().state or handler.brief_store(target).blank("")
-        found = replace(found, deployed=state.commit)
+        store = handler.brief_store(target)
+        state = store.read().state or store.blank("")
         if _is_untouched(handler, target, state, merge):
             return replace(found, untouched=True)
         renders = _rendered(handler, target, merge, state, 1)
@@ -138,7 +137,6 @@ def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state:
         replace(preview, plan=plan, problems=problems),
         problems,
         changed(renders.now, renders.declared),
-        deployed=state.commit,
         notes=_notes(target, renders, unnamed, guessed=guessed),
         declares=frozenset(renders.declared),
     )
