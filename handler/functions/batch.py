@@ -20,7 +20,6 @@ from handler.functions.bootstrap import Added, bootstrap, clusters
 from handler.model import deadline as invocation
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError
-from handler.model.pull_request import is_pull_request
 from handler.model.run_event import RunEvent, unheard
 from handler.queues import Queue, message
 from handler.queues.message_outcome import MARGIN, Run, early, handle
@@ -74,7 +73,7 @@ class Batch:
         """Return which messages of an event must come again."""
         left = context.get_remaining_time_in_millis() / 1000
         deadline = time.monotonic() + left - SAFETY
-        received = sorted((Received.of(row) for row in event["Records"]), key=lambda each: is_pull_request(each.group))
+        received = sorted((Received.of(row) for row in event["Records"]), key=lambda each: each.group.startswith(message.PLANS))
         failed: set[str] = set()
         again: list[Received] = []
         unbegun: list[Received] = []

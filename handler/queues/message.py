@@ -35,6 +35,7 @@ VERSION = 1
 VERSIONS = {PULL_REQUEST: 2}
 """Of triggers that came later than the others."""
 PLANS = "plans~"
+"""How the groups of plans on pull requests begin: no target's name holds a tilde."""
 LANES = 2
 """Groups of plans that are made for the first time; one more is of those that are tried again."""
 MOST = 2047

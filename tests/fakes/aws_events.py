@@ -121,7 +121,7 @@ def _record(number: int, body: str | Job, times: int) -> Json:
         "attributes": {
             "ApproximateReceiveCount": str(times),
             "SentTimestamp": "1772366400000",
-            "MessageGroupId": work.job.target if isinstance(work, Work) else "shop",
+            "MessageGroupId": message.group(work.job) if isinstance(work, Work) else "shop",
             "SequenceNumber": "18870000000000000000",
         },
         "messageAttributes": {},

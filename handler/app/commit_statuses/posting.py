@@ -115,7 +115,7 @@ class StatusPosting:
         elif self._is_sent(look, self._status(look.target, status), is_news=_is_news(look, status)) and not status.is_end:
             self._pending[look.target.name] = status.commit, status.text
         else:
-            if self._pending.get(look.target.name, ("",))[0] == status.commit:
+            if self.is_pending(look.target.name, status.commit):
                 del self._pending[look.target.name]  # should it be tried again, it is pending again
             look.done.append(status)
 
