@@ -7,7 +7,7 @@ else all elements of that list count, and what holds such a field is hidden as a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.field_masking import MASKED
@@ -32,6 +32,12 @@ class HiddenFields:
         values = [_read(body, pointer, fields) for pointer in pointers]
         return cls(fields, tuple(str(value) for value in values if not isinstance(value, bool | None)))
 
+    def __or__(self, other: HiddenFields) -> HiddenFields:
+        """Hide what either hides."""
+        if not self.fields or not other.fields:
+            return replace(self if self.fields else other, values=(*self.values, *other.values))
+        return HiddenFields(_merged(self.fields, other.fields), (*self.values, *other.values))
+
     def hides(self, path: Sequence[Any]) -> bool:
         """Whether the field at a path, or one in it or around it, is hidden. `path`: fields; positions, or (key, value) of elements."""
         return bool(self.fields) and _meets(self.fields, path)
@@ -42,6 +48,14 @@ class HiddenFields:
             if isinstance(step, tuple) and any(_ends(self.fields, (*path[: index + 1], key)) for key, _ in step):
                 return path[:index]
         return path
+
+
+def _merged(one: _Tree, other: _Tree) -> _Tree:
+    """Return a tree of both; where one ends, the field is hidden as a whole."""
+    if not one or not other:
+        return {}
+    shared = {key: _merged(one[key], other[key]) for key in one.keys() & other.keys()}
+    return {**one, **other, **shared}
 
 
 def _meets(node: _Tree, path: Sequence[Any]) -> bool:

@@ -79,3 +79,18 @@ def test_many_hidden_fields_are_looked_up_not_compared() -> None:
     assert all(found.hides(("data", f"k{number}")) for number in range(30_000))
     assert not found.hides(("data", "other"))
     assert set(without(body, pointers)["data"].values()) == {"***"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "hides", "shows"),
+    [
+        (("/spec/replicas",), ("/spec/on",), (("spec", "replicas"), ("spec", "on")), (("spec", "a/b~c"),)),
+        ((), ("/spec/on",), (("spec", "on"),), (("spec", "replicas"),)),
+        (("/spec/containers/0/args",), ("/spec/containers/0/args/1",), (("spec", "containers", WEB, "args", 0),), (("spec", "on"),)),
+        ((), (), (), (("spec", "on"),)),
+    ],
+)
+def test_two_hide_what_either_hides(one: Any, other: Any, hides: Any, shows: Any) -> None:
+    for both in (hidden(*one) | hidden(*other), hidden(*other) | hidden(*one)):
+        assert [path for path in (*hides, *shows) if both.hides(path)] == [*hides]
+        assert sorted(both.values) == sorted((*hidden(*one).values, *hidden(*other).values))
