@@ -43,7 +43,8 @@ class PlanComment:
 
     def show(self, make: MakeText) -> None:
         """Let the comment say this. Raises what the host, the record and `make` raise; Busy: another server writes it just now."""
-        known = self._known(self.store.read().state) or RecordedPullRequest(self.number)
+        state = self.store.read().state
+        known = self._known(state) or RecordedPullRequest(self.number)
         if known.writer and time.time() - seconds_of(known.since) < WRITING:
             raise self._busy()
         found = self.api.comment(self.number, known.comment) if known.comment else None
@@ -52,7 +53,7 @@ class PlanComment:
         if is_ours and found and _digest(found.text) == _digest(text):
             return
         writing = replace(known, writer=uuid.uuid4().hex, since=stamp(time.time()), next=_digest(text))
-        if not self._noted(known, writing):
+        if not self._noted(known, writing, None if state else self.blank()):
             raise self._busy()
         try:
             posted = self.api.edit_comment(self.number, known.comment, text) if is_ours else None
@@ -76,8 +77,11 @@ class PlanComment:
         if state and self._known(state):
             self.store.update(change)
 
-    def _noted(self, before: RecordedPullRequest, after: RecordedPullRequest) -> bool:
-        """Note what becomes of the comment; return whether it was noted: False, another server has noted something since."""
+    def _noted(self, before: RecordedPullRequest, after: RecordedPullRequest, blank: State | None = None) -> bool:
+        """Note what becomes of the comment; return whether it was noted: False, another server has noted something since.
+
+        `blank`: the record to be made, where there is none yet.
+        """
         is_noted = False
 
         def change(state: State) -> State:
@@ -85,7 +89,7 @@ class PlanComment:
             is_noted = (self._known(state) or RecordedPullRequest(self.number)) == before
             return replace(state, pull_requests=(after, *self._others(state))[:MOST_PULL_REQUESTS]) if is_noted else state
 
-        self.store.update(change, None if self.store.read().state else self.blank(), tries=_TRIES)
+        self.store.update(change, blank, tries=_TRIES)
         return is_noted
 
     def _busy(self) -> Busy:
