@@ -3,9 +3,11 @@ from __future__ import annotations
 import pytest
 
 from handler.state.lease import LeaseLock
+from handler.state.store import StateStore
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.lease_inspection import NAME, Make
+from tests.unit.state.samples import NAMESPACE, TOOLING
 
 
 @pytest.fixture
@@ -24,3 +26,8 @@ def lock(world: World, objects: FakeObjects) -> Make:
         return LeaseLock(objects, "anneal-system", NAME, holder, 15.0, clock or FakeClock(world))
 
     return make
+
+
+@pytest.fixture
+def store(objects: FakeObjects) -> StateStore:
+    return StateStore(objects, NAMESPACE, "shop", "default", TOOLING)

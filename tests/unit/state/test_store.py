@@ -31,16 +31,6 @@ def closed(state: State) -> State:
     return replace(state, attempt=None, commit=sha("b"))
 
 
-@pytest.fixture
-def objects() -> FakeObjects:
-    return FakeObjects()
-
-
-@pytest.fixture
-def store(objects: FakeObjects) -> StateStore:
-    return StateStore(objects, NAMESPACE, "shop", "default", TOOLING)
-
-
 def delete(objects: FakeObjects) -> None:
     body = objects.get("ConfigMap", NAMESPACE, "anneal-shop")
     assert body

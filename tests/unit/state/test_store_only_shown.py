@@ -36,16 +36,6 @@ def attempt(token: str = TOKEN) -> Attempt:
 
 
 @pytest.fixture
-def objects() -> FakeObjects:
-    return FakeObjects()
-
-
-@pytest.fixture
-def store(objects: FakeObjects) -> StateStore:
-    return StateStore(objects, NAMESPACE, "shop", "default", TOOLING)
-
-
-@pytest.fixture
 def others(objects: FakeObjects) -> StateStore:
     """What another thread or process writes by."""
     return StateStore(objects, NAMESPACE, "shop", "default", TOOLING)
