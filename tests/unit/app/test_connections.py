@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from handler.app.connections import Connections, Options
+from handler.config.feedback_settings import FeedbackSettings
+from handler.config.git_settings import Repository, SecretRef
 from handler.config.secrets import Secrets
-from handler.config.settings import Settings
+from handler.config.settings import Settings, Target
+from handler.feedback.git_hosts.gitea import Gitea
+from handler.feedback.git_hosts.github import GitHub
 
 
 class Forgetful(dict[Any, Any]):
@@ -46,3 +52,12 @@ def test_a_part_is_made_once_though_it_is_none() -> None:
     for _ in range(2):
         assert ways._once(("uid",), lambda: made.append(None)) is None
     assert made == [None]
+
+
+def test_repositories_of_one_host_share_the_distance_between_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways, paces = connections(), list[float]()
+    monkeypatch.setattr("handler.source.host_api.WritePace", paces.append)
+    for name in ("github.com/acme/shop", "github.com/acme/cart", "gitea.example.com/acme/shop"):
+        repository = Repository(f"https://{name}.git", feedback=FeedbackSettings(token=SecretRef(env="PATH")))
+        ways.git_api(Target("shop", repository, ("shop",)))
+    assert paces == [GitHub.pause, Gitea.pause]
