@@ -78,10 +78,7 @@ class PlanComment:
             self.store.update(change)
 
     def _noted(self, before: RecordedPullRequest, after: RecordedPullRequest, blank: State | None = None) -> bool:
-        """Note what becomes of the comment; return whether it was noted: False, another server has noted something since.
-
-        `blank`: the record to be made, where there is none yet.
-        """
+        """Note what becomes of the comment, in a new record where none is; return False where another server has noted something since."""
         is_noted = False
 
         def change(state: State) -> State:
