@@ -267,7 +267,11 @@ def test_a_kind_that_its_account_may_not_list_is_named_and_loses_nothing(made: E
 @pytest.fixture
 def configured(made: ExclusiveShop, tmp_path: Path) -> Path:
     """The shop's configuration as a file."""
-    shop = made.shop
+    return written(made.shop, tmp_path)
+
+
+def written(shop: Shop, tmp_path: Path) -> Path:
+    """Write the shop's configuration; return the file."""
     target: dict[str, Any] = {"name": shop.name, "path": "deploy", "namespaces": [shop.name], "exclusive": [shop.name], "orphanGrace": "1h"}
     target["repository"] = {"url": shop.target.repository.url}
     whole = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": STATES, "targets": [target]}
@@ -308,8 +312,12 @@ def test_status_plan_and_orphans_tell_when_it_goes_and_how_it_stays(made: Exclus
     assert not {("coordination.k8s.io", "leases"), ("", "events")} & granted
 
 
-def test_the_rights_that_rbac_prints_suffice(made: ExclusiveShop, configured: Path, tmp_path: Path) -> None:
-    name, kubectl = made.shop.name, made.shop.kubectl
+def test_the_rights_that_rbac_prints_suffice(own_cluster: Kubectl, open_shop: Open, tmp_path: Path) -> None:
+    shop = open_shop(own_cluster)  # elsewhere other tests may define kinds that weren't served when rights were printed
+    shop.create_namespace()
+    made = ExclusiveShop(shop)
+    name, kubectl = shop.name, shop.kubectl
+    configured = written(made.shop, tmp_path)
     account = f"{name}/limited"
     flags = ["--config", str(configured), "--kubeconfig", str(kubectl.kubeconfig), "--service-account", account]
     printed = CliRunner().invoke(anneal, ["rbac", name, *flags], catch_exceptions=False).output
