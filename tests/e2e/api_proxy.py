@@ -11,10 +11,6 @@ from handler.cluster.connect import ClusterConnection
 from tests.rooms.cluster.faulty_proxy import Handler, Wire
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
-_KUBECONFIG = (
-    "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: '{url}'}}}}], "
-    "users: [{{name: u, user: {{token: unused-by-the-proxy}}}}], contexts: [{{name: c, context: {{cluster: c, user: u}}}}]}}"
-)
 
 Chosen = Callable[[str, str], bool]
 Act = Callable[[Handler], bool]
@@ -47,8 +43,7 @@ class Wired:
     def over(cls, connection: ClusterConnection, kubeconfig: Path) -> Wired:
         wire = Wire(connection)
         wire.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who was killed doesn't hear its answers
-        kubeconfig.write_text(_KUBECONFIG.format(url=wire.url))
-        made = cls(wire, kubeconfig)
+        made = cls(wire, wire.kubeconfig(kubeconfig))
         wire.only = made._counts
         return made
 

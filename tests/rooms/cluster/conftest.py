@@ -73,13 +73,7 @@ def wire(connection: ClusterConnection) -> Iterator[Wire]:
 @pytest.fixture
 def through(wire: Wire, tmp_path: Path) -> Callable[..., Api]:
     """Return a maker of Apis whose requests pass the misbehaving proxy."""
-    path = tmp_path / "proxied"
-    path.write_text(
-        "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-        f"clusters: [{{name: c, cluster: {{server: '{wire.url}'}}}}]\n"
-        "users: [{name: u, user: {token: unused-by-the-proxy}}]\n"
-        "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
-    )
+    path = wire.kubeconfig(tmp_path / "proxied")
 
     def make(**options: Any) -> Api:
         return Api(connect(Cluster(), kubeconfig=str(path), environ={}), **options)

@@ -9,9 +9,15 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from handler.cluster.connect import ClusterConnection
+
+_KUBECONFIG = (
+    "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: '{url}'}}}}], "
+    "users: [{{name: u, user: {{token: unused-by-the-proxy}}}}], contexts: [{{name: c, context: {{cluster: c, user: u}}}}]}}"
+)
 
 Trick = Callable[["Handler"], bool]
 """What is done to a request; True when it still has to be forwarded."""
@@ -78,6 +84,11 @@ class Wire:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def kubeconfig(self, path: Path) -> Path:
+        """Write a kubeconfig that leads here; return its file."""
+        path.write_text(_KUBECONFIG.format(url=self.url))
+        return path
 
     def trick(self, method: str, path: str) -> Trick | None:
         """Take the trick for a request, if one is meant for it."""
