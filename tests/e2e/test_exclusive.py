@@ -28,6 +28,7 @@ from tests.e2e.one_target import DONE, STATES, Shop, told
 from tests.e2e.rbac_rights import ALL, allow
 from tests.e2e.serve_process import until
 from tests.e2e.two_targets import Pair
+from tests.kubectl import Kubectl
 
 
 @pytest.fixture
