@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -212,13 +211,11 @@ def test_a_refusal_is_bounded_in_bytes_too(host: CannedHost) -> None:
         api(host).get("a")
 
 
-@pytest.mark.parametrize("body", [b'"' + b"x" * 1000 + b'"', b" " * 1000])
+@pytest.mark.parametrize("body", [b'"' + b"x" * 100_000 + b'"', b" " * 100_000])  # more than an hour
 def test_an_answer_that_drips_is_cut_by_the_deadline(host: CannedHost, body: bytes) -> None:
     host.answers = [Canned(body=body, drip=0.05)]
-    began = time.monotonic()
     with pytest.raises(GitUnavailable, match=r"took longer than 0\.5 s"):
         api(host, times=ApiTimes(connect=30, read=60, total=0.5)).get("a")
-    assert time.monotonic() - began < 20
 
 
 # --- secrets
