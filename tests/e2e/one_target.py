@@ -32,8 +32,8 @@ STATES = "anneal-e2e"
 PATH = "deploy"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SCOPED = ("Namespace", "CustomResourceDefinition.apiextensions.k8s.io", "ValidatingWebhookConfiguration.admissionregistration.k8s.io")
-MORTAL = 2.0
-"""Seconds of the Lease of a shop whose workers are paused; the others have the default, whatever the machine is busy with."""
+MORTAL = 6.0
+"""Seconds of the Lease of a worker that is paused: a request for it may take a third of that. The others have the default."""
 DONE = (Outcome.APPLIED, Outcome.UNCHANGED)
 _REVISION = "deployment.kubernetes.io/revision"
 """What the Deployment controller annotates."""

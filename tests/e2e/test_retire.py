@@ -112,13 +112,13 @@ def test_keep_lets_another_tool_take_all_of_it_without_a_conflict(shop: Shop) ->
 
 
 def test_a_living_holder_of_the_lease_makes_it_busy(open_shop: Callable[..., Shop], tmp_path: Path) -> None:
-    shop = open_shop(lease=2.0)
+    shop = open_shop(lease=9.0)
     shop.create_namespace()
     documents = filled(shop)
     before = shop.versions(documents)
     with shop.handler.lock(shop.target).acquire():
         file = configuration(shop, tmp_path, f"{shop.name}-other")
-        file.write_text(file.read_text() + "leaseDuration: 2s\n")
+        file.write_text(file.read_text() + "leaseDuration: 9s\n")
         done = retire(shop, "--prune", "-y", config=file)
     assert done.exit_code == 4, said(done)
     assert shop.versions(documents) == before
