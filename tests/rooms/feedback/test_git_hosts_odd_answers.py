@@ -17,7 +17,7 @@ from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
 from handler.model.host_answer import HostBusy, HostRefusal, Query
 from handler.model.pull_request import HostComment, PullRequest
 from tests.rooms.feedback.host_client import OTHER, SHA
-from tests.rooms.feedback.tried_hosts import Right, TriedHost, way
+from tests.rooms.feedback.tried_hosts import Proposal, Right, TriedHost, way
 from tests.rooms.source.canned_host import Canned, CannedHost
 
 STATUS = CommitStatus(SHA, "anneal/blue/shop", StatusState.SUCCESS, "3 created", "https://anneal.example.com/x")
@@ -185,9 +185,9 @@ def bent(answers: list[Any], number: int, place: tuple[Any, ...], value: Any) ->
     return made
 
 
-def kept(tried: TriedHost, comment: str, number: int, ask: str) -> tuple[Kept, Callable[[GitHostApi], Any]]:
+def kept(tried: TriedHost, proposal: Proposal, comment: str, ask: str) -> tuple[Kept, Callable[[GitHostApi], Any]]:
     """Ask a host, and return what it answered and how it is asked again."""
-    proposal, person = tried.propose(), tried.person(Right.WRITER)
+    number, person = proposal.number, tried.person(Right.WRITER)
     asks: Mapping[str, Callable[[GitHostApi], Any]] = {
         "pull_request": lambda api: api.pull_request(number),
         "merge_base": lambda api: api.merge_base(proposal.base, proposal.head),
@@ -215,9 +215,9 @@ def bends(keeping: Kept) -> Iterator[tuple[int, tuple[Any, ...], Any]]:
 
 @pytest.mark.parametrize("ask", ["shows", "pull_request", "merge_base", "comment", "add_comment", "edit_comment", "may_write"])
 def test_each_place_that_is_read_may_be_anything(tried: TriedHost, ask: str) -> None:
-    number = tried.propose().number
-    comment = tried.api().add_comment(number, "A plan").id
-    keeping, again = kept(tried, comment, number, ask)
+    proposal = tried.propose()
+    comment = tried.api().add_comment(proposal.number, "A plan").id
+    keeping, again = kept(tried, proposal, comment, ask)
     row, tries = host_row(tried.name), 0
     for answer, place, value in bends(keeping):
         found = outcome(lambda: again(row(Bent(bent(keeping.answers, answer, place, value)), tried.url)))  # noqa: B023 - it is called at once
