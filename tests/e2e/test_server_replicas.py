@@ -68,7 +68,6 @@ def assert_no_lease_is_stuck(fleet: Fleet, server: Serving) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_three_replicas_of_which_one_is_killed_every_few_seconds_end_at_every_head(
     open_fleet: OpenFleet, connection: ClusterConnection
 ) -> None:

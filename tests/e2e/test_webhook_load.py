@@ -62,7 +62,6 @@ def memory(server: Serving) -> dict[str, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_two_hundred_webhooks_a_second_lose_nothing_and_leave_memory_flat(open_fleet: OpenFleet) -> None:
     fleet = open_fleet(TARGETS, VERSIONS, settings={"interval": "30s"})
     server = fleet.serve().ready()

@@ -24,6 +24,7 @@ from handler.state.lease import LeaseLock
 from tests.model.convergence import converged, quiet
 from tests.model.fifo_queue import QueueModel, Taker, answered, queued
 from tests.model.model import Model
+from tests.model.searching import TIMEOUT
 from tests.model.state_machine import Deployments
 from tests.model.targets import SLOTS, TARGETS
 from tests.model.worker_process import KILL_AFTER, KILL_BEFORE, Order
@@ -82,7 +83,7 @@ class Queued(Deployments):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(0 if EXAMPLES else 300)
+@pytest.mark.timeout(TIMEOUT)
 def test_the_laws_hold_on_a_queue_whatever_happens() -> None:
     with queued():
         run_state_machine_as_test(Queued, settings=PROFILE)

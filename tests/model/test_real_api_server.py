@@ -19,6 +19,7 @@ from tests.model.fleet_rules import Fleets
 from tests.model.model import Model
 from tests.model.ownership import Ownership
 from tests.model.real_api_server import RealServer
+from tests.model.searching import TIMEOUT
 from tests.model.simulated_time import simulated
 from tests.model.state_machine import Deployments
 from tests.model.targets import SLOTS
@@ -65,7 +66,7 @@ def short(examples: int) -> settings:
 
 @pytest.mark.slow
 @pytest.mark.cluster
-@pytest.mark.timeout(0 if EXAMPLES else 300)
+@pytest.mark.timeout(TIMEOUT)
 def test_the_laws_hold_on_a_real_cluster(connection: ClusterConnection) -> None:
     OnAControlPlane.connection = FleetsOnAControlPlane.connection = connection
     with simulated():
