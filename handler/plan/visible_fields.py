@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from handler.model.field_masking import MASKED
 from handler.model.manifest import Manifest
-from handler.model.names import Identity
+from handler.model.names import FIELD_MANAGER, Identity
 from handler.model.plan import Action, Change, FieldChange
 from handler.plan.declared_fields import DeclaredField, DeclaredFields
 from handler.plan.diff import ORDER, field_changes
@@ -29,6 +29,26 @@ def visible(change: Change, now: Manifest | None, then: Manifest | None) -> Chan
     """Return a change with the live values that may be seen. `now`, `then`: what git declares before and after; None: nothing."""
     before, after = (DeclaredFields(change.identity.group_kind, each.body() if each else {}) for each in (now, then))
     return replace(change, fields=tuple(dict.fromkeys(_seen(each, before, after) for each in change.fields)))
+
+
+def without_settled(change: Change, now: Manifest | None, then: Manifest | None) -> Change:
+    """Return a change without what only the server writes otherwise, as `2` for a cpu of `2000m`, where no server judges.
+
+    Such is a field that git declares alike before, as it was deployed, and after, and that has had no other writer since: one would own it
+    (https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management). `now`, `then`: as for `visible`.
+    """
+    if change.action is not Action.UPDATE or now is None or then is None:
+        return change
+    before, after = (DeclaredFields(change.identity.group_kind, each.body()) for each in (now, then))
+    fields = tuple(each for each in change.fields if not _is_settled(each, before.at(each.path), after.at(each.path)))
+    if fields or not change.fields or change.reason or change.removes:
+        return replace(change, fields=fields)
+    return Change(Action.UNCHANGED, change.identity, change.uid, change.resource_version, manifest=change.manifest)
+
+
+def _is_settled(each: FieldChange, was: DeclaredField, becomes: DeclaredField) -> bool:
+    is_whole = was.known == len(each.path) and MASKED not in was.text and "…" not in was.text
+    return each.manager == FIELD_MANAGER and is_whole and was == becomes != DeclaredField(was.known)
 
 
 def by_git(change: Change, now: Manifest | None, then: Manifest | None, others: Pair | None = None) -> Change:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.giteahost import GiteaHost
-from tests.e2e.documents import config_map
+from tests.e2e.documents import Document, config_map, deployment
 from tests.e2e.gitea_shop import GiteaShop
 from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
@@ -60,6 +60,40 @@ def test_a_pull_request_shows_the_plan_of_its_merge_and_what_it_says_is_what_hap
     merged = shop.gitea.merge_pull_request(shop.repository, number, shop.ada)
     assert shop.ends(merged, "success").startswith("1 created, 1 configured, 1 pruned in ")
     assert {*live(shop)} - {"kube-root-ca.crt"} == {"a", "c"}
+
+
+def as_people_write_it(shop: GiteaShop, image: str = "shop:1") -> Document:
+    """A Deployment with values that the API server writes otherwise, or leaves out."""
+    made = deployment(shop.name, "web", image)
+    made["spec"]["template"]["spec"] |= {"hostNetwork": False, "nodeSelector": {}}
+    made["spec"]["template"]["spec"]["containers"][0]["resources"] = {
+        "requests": {"cpu": 0.5},
+        "limits": {"cpu": "2000m", "memory": "1024Mi"},
+    }
+    return made
+
+
+def test_what_the_server_writes_otherwise_is_no_change_and_what_a_person_wrote_is(open_gitea_shop: Open) -> None:
+    shop = open_gitea_shop()
+    shop.target()
+    shop.serve()
+    shop.ends(shop.push(as_people_write_it(shop), config_map(shop.name, "a")), "success")
+    touch = ["annotate", "deployment", "web", "-n", shop.name, "seen=by-a-controller", "--field-manager=a-controller"]
+    shop.kubectl.run(*touch)  # so that it isn't the one that the server has judged last
+    head = shop.branch("change", as_people_write_it(shop), config_map(shop.name, "a", {"key": "2"}))
+    number = shop.gitea.open_pull_request(shop.repository, shop.ada, "change")
+    assert "Deployment" not in shop.planned(number, "data.key: 1 → 2", head[:12])
+    assert shop.ends(head, "success", CONTEXT) == "1 to change"
+    head = shop.branch("change", as_people_write_it(shop, "shop:2"), config_map(shop.name, "a"))
+    said = shop.planned(number, "image: shop:1 → shop:2", head[:12])
+    assert "resources" not in said
+    assert "hostNetwork" not in said
+    patch = '[{"op": "replace", "path": "/spec/template/spec/containers/0/resources/limits/memory", "value": "2Gi"}]'
+    shop.kubectl.run("patch", "deployment", "web", "-n", shop.name, "--type=json", "-p", patch)
+    head = shop.branch("change", as_people_write_it(shop, "shop:3"), config_map(shop.name, "a"))
+    said = shop.planned(number, "image: shop:1 → shop:3", head[:12])
+    assert "resources.limits.memory: 2Gi → 1024Mi" in said
+    assert "cpu" not in said
 
 
 def test_new_commits_update_the_one_comment_and_closing_leaves_it_until_it_is_opened_again(open_gitea_shop: Open) -> None:

@@ -28,7 +28,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.tree import ReadSet, Tree
 from handler.plan.compare import SECRET
-from handler.plan.visible_fields import Pair, by_git, by_name, changed, visible, with_masked
+from handler.plan.visible_fields import Pair, by_git, by_name, changed, visible, with_masked, without_settled
 from handler.state.record import State
 
 _LOG = logging.getLogger("anneal.pull_request")
@@ -63,13 +63,15 @@ class TargetPreview:
 class _Renders:
     """What git declares at two trees, by one set of placeholders. `is_base_known`: whether the first can be rendered.
 
-    `instead`: the deployed commit, where the base can't be rendered and that is the first; empty: it is the base.
+    `instead`: the deployed commit, where the base can't be rendered and that is the first; empty: it is the base. `is_deployed`: what the
+    first declares is what was applied last.
     """
 
     now: Declared
     then: Prepared
     is_base_known: bool = True
     instead: str = ""
+    is_deployed: bool = False
 
     def of(self, identity: Identity) -> Pair:
         """Return what is declared of one object before and after."""
@@ -124,7 +126,7 @@ def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state:
     previewer = Previewer(planner, server, unnamed, known, guessed)
     preview = previewer.preview(_ask(target, then, state))
     plan = preview.plan
-    shown = partial(_shown, renders, others, mask, guessed=guessed)
+    shown = partial(_shown, renders, others, mask, guessed=guessed, judged=server is not None)
     plan = replace(
         plan,
         stages=tuple(tuple(map(shown, stage)) for stage in plan.stages),
@@ -154,7 +156,8 @@ def _rendered(handler: TargetRunner, target: Target, merge: MergeResult, state: 
         now, instead = _deployed(handler, target, state, number) or now, state.commit
     if isinstance(now, AuthorError):  # nothing is known of what it declares
         return _Renders({}, then, is_base_known=False)
-    return _Renders(_declared(now), then, instead=instead)
+    is_deployed = not instead and state.attempt is None and now.reads.digest() == state.reads
+    return _Renders(_declared(now), then, instead=instead, is_deployed=is_deployed)
 
 
 def _declared(made: Prepared) -> Declared:
@@ -216,15 +219,16 @@ def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
     )
 
 
-def _shown(renders: _Renders, others: _Renders | None, mask: CommitMask, change: Change, *, guessed: bool) -> Change:
-    """Return a change as it may be read. `guessed`: values that aren't in git may decide what lives."""
+def _shown(renders: _Renders, others: _Renders | None, mask: CommitMask, change: Change, *, guessed: bool, judged: bool) -> Change:
+    """Return a change as it may be read. `guessed`: values that aren't in git may decide what lives; `judged`: the server has judged it."""
     now, then = renders.of(change.identity)
     if guessed and not renders.is_base_known:
         seen = by_name(change)
     elif guessed or (change.identity.group_kind == SECRET and change.action is Action.UNCHANGED):
         seen = by_git(change, now, then, others.of(change.identity) if others else None)
     else:
-        seen = with_masked(visible(change, now, then), now, then)
+        seen = without_settled(change, now, then) if renders.is_deployed and not judged else change
+        seen = with_masked(visible(seen, now, then), now, then)
     fields = tuple(replace(each, path=mask(each.path), declared=mask(each.declared), live=mask(each.live)) for each in seen.fields)
     return replace(seen, fields=fields, reason=mask(seen.reason))
 

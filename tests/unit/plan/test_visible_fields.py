@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from handler.model.field_masking import MASKED
 from handler.model.manifest import Manifest
-from handler.model.names import Identity
+from handler.model.names import FIELD_MANAGER, Identity
 from handler.model.plan import Action, Change, FieldChange
 from handler.plan.diff import field_changes
-from handler.plan.visible_fields import UNSEEN, by_git, by_name, changed, visible, with_masked
+from handler.plan.visible_fields import UNSEEN, by_git, by_name, changed, visible, with_masked, without_settled
 
 CONFIG = Identity("", "ConfigMap", "shop", "a")
 CANARY = "hunter2-canary"
@@ -201,3 +201,47 @@ def test_a_hidden_value_that_git_declares_otherwise_is_a_change_without_a_look_a
     assert with_masked(Change(action, CONFIG, "uid", manifest=then), then, then).action is action
     for other in (Action.CREATE, Action.PRUNE, Action.SKIP):
         assert with_masked(Change(other, CONFIG, "uid"), now, then) == Change(other, CONFIG, "uid")
+
+
+# --- what only the server writes otherwise
+def settled(now: Manifest | None, then: Manifest | None, *fields: FieldChange, reason: str = "", action: Action = Action.UPDATE) -> Change:
+    return without_settled(Change(action, CONFIG, "uid-1", "7", reason=reason, fields=fields, manifest=then), now, then)
+
+
+WRITTEN = FieldChange("data.k", "2000m", "2", FIELD_MANAGER)
+
+
+def test_what_git_declares_alike_and_only_we_have_written_is_no_change() -> None:
+    same = manifest(k="2000m", x="1")
+    assert settled(same, same, WRITTEN) == Change(Action.UNCHANGED, CONFIG, "uid-1", "7", manifest=same)
+    left = FieldChange("data.x", "1", "9", FIELD_MANAGER)
+    assert settled(manifest(k="2000m", x="0"), same, WRITTEN, left).fields == (left,)
+    assert settled(same, same, replace(WRITTEN, live="")).action is Action.UNCHANGED, "the server leaves it out"
+    assert settled(same, same, WRITTEN, reason="adopted").action is Action.UPDATE
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "change"),
+    [
+        (manifest(k="2000m"), manifest(k="2000m"), replace(WRITTEN, manager="kubectl")),
+        (manifest(k="2000m"), manifest(k="2000m"), replace(WRITTEN, manager="")),
+        (manifest(k="1"), manifest(k="2000m"), WRITTEN),
+        (manifest(x="1"), manifest(x="1"), WRITTEN),
+        (manifest(k="2000m"), manifest(x="1"), replace(WRITTEN, declared="")),
+        (manifest(k="2000m"), manifest(k="2000m"), replace(WRITTEN, path="data.k.more")),
+        (None, manifest(k="2000m"), WRITTEN),
+        (manifest(k="2000m"), None, WRITTEN),
+        (manifest(password="x"), manifest(password="x"), replace(WRITTEN, path="data.password")),
+        (manifest(k="x" * 1000), manifest(k="x" * 1000), WRITTEN),
+    ],
+)
+def test_what_another_has_written_or_git_declares_otherwise_or_isnt_seen_whole_is_a_change(
+    now: Manifest | None, then: Manifest | None, change: FieldChange
+) -> None:
+    assert settled(now, then, change).fields == (change,)
+
+
+def test_a_change_that_shows_no_field_stays_one() -> None:
+    same = manifest(k="2000m")
+    assert settled(same, same).action is Action.UPDATE
+    assert settled(same, same, WRITTEN, action=Action.RECREATE).fields == (WRITTEN,)
