@@ -23,12 +23,13 @@ _MOST_ENDS, _MOST_WAYS = 64, 500
 class DeclaredField:
     """What git declares of a field. `known`: how many characters of its path lead to what is declared; `text`: its value as it is shown.
 
-    `is_nested`: it is a map or list.
+    `is_nested`: it is a map or list. `value`: itself; None: none is declared.
     """
 
     known: int
     text: str = ""
     is_nested: bool = False
+    value: Any = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class DeclaredFields:
         known, value = max(islice(self._ways(self.body, path, 0), _MOST_WAYS), key=itemgetter(0))
         if known < len(path):
             return DeclaredField(known)
-        return DeclaredField(known, shown(self.kind, path, value), isinstance(value, _NESTED))
+        return DeclaredField(known, shown(self.kind, path, value), isinstance(value, _NESTED), value)
 
     def _ways(self, node: Any, path: str, at: int) -> Iterator[tuple[int, Any]]:
         """Yield where a path leads, step by step: a key may hold dots, so that there may be several ways."""

@@ -17,6 +17,7 @@ from handler.model.names import FIELD_MANAGER, Identity
 from handler.model.plan import Action, Change, FieldChange
 from handler.plan.declared_fields import DeclaredField, DeclaredFields
 from handler.plan.diff import ORDER, field_changes
+from handler.plan.managed_fields import equal
 
 Pair = tuple[Manifest | None, Manifest | None]
 """What git declares of an object before and after; None: nothing."""
@@ -47,8 +48,8 @@ def without_settled(change: Change, now: Manifest | None, then: Manifest | None)
 
 
 def _is_settled(each: FieldChange, was: DeclaredField, becomes: DeclaredField) -> bool:
-    is_whole = was.known == len(each.path) and MASKED not in was.text and "…" not in was.text
-    return each.manager == FIELD_MANAGER and is_whole and was == becomes != DeclaredField(was.known)
+    is_alike = was.value is not None and becomes.known == len(each.path) and equal(was.value, becomes.value)
+    return each.manager == FIELD_MANAGER and is_alike and MASKED not in was.text
 
 
 def by_git(change: Change, now: Manifest | None, then: Manifest | None, others: Pair | None = None) -> Change:

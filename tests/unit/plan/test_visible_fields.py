@@ -208,6 +208,10 @@ def settled(now: Manifest | None, then: Manifest | None, *fields: FieldChange, r
     return without_settled(Change(action, CONFIG, "uid-1", "7", reason=reason, fields=fields, manifest=then), now, then)
 
 
+def numbered(value: Any) -> Manifest:
+    return Manifest.of(manifest().body() | {"data": {"k": value}}, "a.yaml:1")
+
+
 WRITTEN = FieldChange("data.k", "2000m", "2", FIELD_MANAGER)
 
 
@@ -232,10 +236,13 @@ def test_what_git_declares_alike_and_only_we_have_written_is_no_change() -> None
         (None, manifest(k="2000m"), WRITTEN),
         (manifest(k="2000m"), None, WRITTEN),
         (manifest(password="x"), manifest(password="x"), replace(WRITTEN, path="data.password")),
-        (manifest(k="x" * 1000), manifest(k="x" * 1000), WRITTEN),
+        (manifest(k="x" * 1000), manifest(k="x" * 999 + "y"), WRITTEN),
+        (numbered(80), numbered("80"), WRITTEN),
+        (numbered(1), numbered(True), WRITTEN),
+        (numbered(None), numbered(None), WRITTEN),
     ],
 )
-def test_what_another_has_written_or_git_declares_otherwise_or_isnt_seen_whole_is_a_change(
+def test_what_another_has_written_or_git_declares_otherwise_or_isnt_seen_is_a_change(
     now: Manifest | None, then: Manifest | None, change: FieldChange
 ) -> None:
     assert settled(now, then, change).fields == (change,)
