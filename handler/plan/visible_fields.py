@@ -42,7 +42,7 @@ def without_settled(change: Change, now: Manifest | None, then: Manifest | None)
         return change
     before, after = (DeclaredFields(change.identity.group_kind, each.body()) for each in (now, then))
     fields = tuple(each for each in change.fields if not _is_settled(each, before.at(each.path), after.at(each.path)))
-    if fields or not change.fields or change.reason or change.removes:
+    if fields or not change.fields or change.reason:
         return replace(change, fields=fields)
     return Change(Action.UNCHANGED, change.identity, change.uid, change.resource_version, manifest=change.manifest)
 

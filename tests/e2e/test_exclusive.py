@@ -318,7 +318,7 @@ def test_the_rights_that_rbac_prints_suffice(own_cluster: Kubectl, open_shop: Op
     shop.create_namespace()
     made = ExclusiveShop(shop)
     name, kubectl = shop.name, shop.kubectl
-    configured = written(made.shop, tmp_path)
+    configured = written(shop, tmp_path)
     account = f"{name}/limited"
     flags = ["--config", str(configured), "--kubeconfig", str(kubectl.kubeconfig), "--service-account", account]
     printed = CliRunner().invoke(anneal, ["rbac", name, *flags], catch_exceptions=False).output
