@@ -11,15 +11,19 @@ import pytest
 from handler.app.pull_requests.target_preview import UNPLANNED
 from handler.config.git_settings import Revision
 from handler.config.post_build import PostBuild, SubstituteFrom
+from handler.config.pull_request_settings import PullRequestSettings
 from handler.config.settings import Settings, Target
 from handler.model.commit_status import StatusState
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.event import Job
+from handler.model.names import Identity
 from handler.model.result import Outcome
+from handler.state.record import Attempt
 from handler.state.store import StateStore
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import cluster
 from tests.unit.app.pull_requests_in_memory import CANARY, Pulls, objects, target
+from tests.unit.state.samples import NOON, TOKEN
 
 
 def declared(kind: str, **values: str) -> str:
@@ -106,6 +110,44 @@ def test_a_target_whose_settings_have_changed_since_is_planned_by_git_alone(pull
     pulls.run()
     assert "the target isn't deployed with its settings yet" in pulls.api.text
     assert "data.key: 1 → 2" in pulls.api.text
+
+
+# --- what only the server writes otherwise
+OTHER = objects("1").replace("web", "more")
+
+
+def said_of(pulls: Pulls) -> str:
+    """Return what is said of a pull request that adds another object, where the server has written a value of the first one otherwise."""
+    identity = Identity("", "ConfigMap", "shop", "web")
+    live = pulls.server.store.get(identity)
+    assert live
+    pulls.server.store.put(identity, live.row, live.body | {"data": {"key": "one"}}, live.owners, dry=False)
+    pulls.proposes({"shop/more.yaml": OTHER})
+    pulls.run()
+    assert "ConfigMap/shop/more" in pulls.api.text
+    return pulls.api.text
+
+
+def test_what_the_server_wrote_otherwise_of_what_is_deployed_is_no_change(pulls: Pulls) -> None:
+    assert "ConfigMap/shop/web" not in said_of(pulls)
+
+
+def test_of_a_branch_that_isnt_deployed_what_lives_otherwise_is_a_change(pulls: Pulls) -> None:
+    pulls.git.push(pulls.git.commit({"shop/web.yaml": objects("2")}))
+    assert "data.key: one → 2" in said_of(pulls)
+
+
+def test_while_an_attempt_is_open_what_lives_otherwise_is_a_change(pulls: Pulls) -> None:
+    """It may have written what lives."""
+    attempt = Attempt("c" * 40, "1" * 64, "2" * 64, TOKEN, NOON)
+    pulls.handler.store(pulls.settings.targets[0]).update(lambda state: replace(state, attempt=attempt))
+    assert "data.key: one → 1" in said_of(pulls)
+
+
+def test_where_the_server_judges_its_answer_counts(pulls: Pulls) -> None:
+    pulls.settings = Settings(targets=(target(pull_requests=PullRequestSettings("shop/planner")),))
+    pulls.handler = pulls.made()
+    assert "data.key: one → 1" in said_of(pulls)
 
 
 @pytest.fixture
