@@ -142,11 +142,6 @@ def described(aws: Moto, connection: ClusterConnection, tmp_path: Path) -> Itera
     wire.close()
 
 
-@pytest.fixture(scope="session")
-def connection(control_plane: Path) -> ClusterConnection:
-    return connect(Cluster(), kubeconfig=str(control_plane), environ=os.environ)
-
-
 def sent(into: list[str], then: Callable[[Handler], bool] = lambda _: True) -> Callable[[Handler], bool]:
     def trick(handler: Handler) -> bool:
         into.append(handler.headers["Authorization"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,11 +22,6 @@ from tests.rooms.cluster.faulty_proxy import Wire
 __all__ = ["config_map"]
 Apply = Callable[..., dict[str, Any]]
 Kind = Callable[[str, str], Resource]
-
-
-@pytest.fixture(scope="session")
-def connection(control_plane: Path) -> ClusterConnection:
-    return connect(Cluster(), kubeconfig=str(control_plane), environ=os.environ)
 
 
 @pytest.fixture
@@ -61,13 +55,6 @@ def apply(writer: Writer, kind: Kind) -> Apply:
         return writer.apply(kind(body["apiVersion"], body["kind"]), body, uid, resource_version)
 
     return write
-
-
-@pytest.fixture
-def wire(connection: ClusterConnection) -> Iterator[Wire]:
-    proxy = Wire(connection)
-    yield proxy
-    proxy.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +11,6 @@ import pytest
 from kubernetes import client as vendor
 from kubernetes import config as vendor_config
 
-from handler.cluster.connect import connect
-from handler.config.settings import Cluster
 from handler.library import Client, Lister, ReconcileFailed, reconcile
 from handler.model.names import Identity
 from tests.kubectl import Kubectl
@@ -25,13 +22,6 @@ LABELS = {"app": "shop"}
 @pytest.fixture
 def client(control_plane: Path) -> Client:
     return Client(control_plane)
-
-
-@pytest.fixture
-def wire(control_plane: Path) -> Iterator[Wire]:
-    proxy = Wire(connect(Cluster(), kubeconfig=str(control_plane), environ=os.environ))
-    yield proxy
-    proxy.close()
 
 
 @pytest.fixture
