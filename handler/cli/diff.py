@@ -35,6 +35,8 @@ def show(output: Output, plan: Plan, way_out: str = "", printed: Collection[Iden
     for due in plan.due:
         _due(output, due)
     words = Counter(f"{'to ' if change.writes else ''}{_LOOK[change.action][1]}" for change in plan.changes)
+    if lost := plan.counts(done=False).get("to lose"):
+        words["to lose"] = lost
     gone = f"; {many(plan.removed, 'field')} removed" if plan.removed else ""
     output.line(f"{plan.target} at {plan.commit[:12]}{by(plan.renderer)}: {counted(words)}{gone}", "head")
     for note in plan.notes:
@@ -69,6 +71,7 @@ def one(output: Output, change: Change, *, stays: bool = False) -> None:
     place = f"  {change.manifest.place}" if change.manifest and change.manifest.place and change.writes else ""
     output.line(f"{sign} {word} {change.identity}{tail}{place}", style)
     _fields(output, change)
+    _taken(output, change)
     for field in change.undeclared:
         (output.line if stays else output.detail)(f"    {field.path}: {_quoted(field.live)}  (undeclared, by {field.manager}; it stays)")
 
@@ -80,6 +83,7 @@ def done(output: Output, change: Change, *, fields: bool = True) -> None:
     output.line(f"{change.identity} {DONE[change.action]}{why}", _LOOK[change.action][3])
     if fields and change.writes:
         _fields(output, change)
+    _taken(output, change)
 
 
 def _fields(output: Output, change: Change) -> None:
@@ -93,9 +97,17 @@ def _fields(output: Output, change: Change) -> None:
         output.line(f"    and {many(len(found) - len(shown), 'field')} more; -v shows all", "dim")
 
 
+def _taken(output: Output, change: Change) -> None:
+    """Print what Kubernetes deletes because of a change."""
+    for gone in change.takes if change.writes else ():
+        output.line(f"    - {gone}", "bad")
+
+
 def _due(output: Output, due: Due) -> None:
     step = f" {due.step}:" if due.step != str(due.identity) else ""
     output.line(f"> {due.group}:{step} {due.action} {due.identity}", "warn")
+    for gone in due.gone:
+        output.line(f"    - {gone}", "bad" if gone.counted else "dim")
 
 
 def _field(field: FieldChange) -> str:

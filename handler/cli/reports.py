@@ -15,7 +15,7 @@ from handler.config.value_formats import duration
 from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
 from handler.model.names import Identity
 from handler.model.numbers import counted
-from handler.model.plan import Change, Plan
+from handler.model.plan import Change, Gone, Plan
 from handler.model.result import IN_SYNC, Outcome, Result
 
 DONE_CODE, FAILED, HELD, BUSY = 0, 1, 3, 4
@@ -179,6 +179,19 @@ def change_facts(change: Change) -> dict[str, Any]:
         "terminating": change.terminating,
         "unmarked": change.unmarked,
         "until": change.until,
+        "takes": [gone_facts(each) for each in change.takes],
+    }
+
+
+def gone_facts(gone: Gone) -> dict[str, Any]:
+    """Return one object that goes because of a run as JSON."""
+    return {
+        "object": str(gone.identity),
+        "group": gone.identity.group,
+        "uid": gone.uid,
+        "cause": gone.cause,
+        "by": str(gone.by) if gone.by else None,
+        "counted": gone.counted,
     }
 
 
@@ -194,6 +207,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "stages": [[change_facts(change) for change in stage] for stage in plan.stages],
         "relabelled": [change_facts(change) for change in plan.relabelled],
         "prunes": [change_facts(change) for change in plan.prunes],
+        "gone": [gone_facts(each) for each in plan.gone],
         "due": [{"group": due.group, "step": due.step, "object": str(due.identity), "action": due.action} for due in plan.due],
         "notes": plan.notes,
         "hold": plan.hold,

@@ -35,6 +35,58 @@ DONE = {
 """The past participle of each action, as kubectl and Flux print it."""
 
 
+class Cause(StrEnum):
+    """Why a live object will be gone because of a run."""
+
+    UNDECLARED = "undeclared"
+    ANEW = "anew"
+    FINISHED = "finished"
+    STEP = "step"
+    HOOK = "hook"
+    OWNER = "owner"
+    CONTENT = "content"
+    VOLUME = "volume"
+
+
+SAID = {
+    Cause.UNDECLARED: "git declares it no longer",
+    Cause.ANEW: "it is made anew",
+    Cause.FINISHED: "the finished one makes way for its successor",
+    Cause.STEP: "a step deletes it",
+    Cause.HOOK: "a hook takes its place, or deletes it",
+    Cause.OWNER: "its owner goes",
+    Cause.CONTENT: "what holds it goes",
+    Cause.VOLUME: "a retention policy deletes it",
+}
+"""Each cause for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """One live object that will be gone because of a run, by us or by Kubernetes. `by`: whose change takes it along; None: its own.
+
+    `counted`: by guards, and refused where prune is off; not what a controller makes again, nor what a hook or a finished Job replaces of
+    its own. `is_member`: else guards count it beside the live members. `returns`: the same run makes it anew.
+    """
+
+    identity: Identity
+    uid: str
+    cause: Cause
+    by: Identity | None = None
+    counted: bool = True
+    is_member: bool = False
+    returns: bool = False
+
+    def key(self) -> tuple[str, str, str]:
+        """What an approval names: that it goes, its identity, its uid."""
+        group = f"{self.identity.group}/" if self.identity.group else ""
+        return ("lose", f"{group}{self.identity}", self.uid)
+
+    def __str__(self) -> str:
+        """`PersistentVolumeClaim/shop/data-db-0 goes, too: a retention policy deletes it (StatefulSet/shop/db)`."""
+        return f"{self.identity} goes, too: {SAID[self.cause]} ({self.by})" if self.by else f"{self.identity} goes: {SAID[self.cause]}"
+
+
 @dataclass(frozen=True, slots=True)
 class FieldChange:
     """One field that differs. `declared`/`live` are masked text, empty: it isn't there; `manager`: the one that owns it live."""
@@ -54,9 +106,11 @@ class Change:
     `undeclared`: what git doesn't declare and stays, with its manager; known only to a plan that is shown.
     `reason`: for a skip or a prune what was seen. `sibling`: the target that an object is left to, or taken over from.
     `marks_only`: an update of our label and annotation, which are all that `manifest` holds.
-    `terminating`: since when what git declares is being deleted all the same; empty: it isn't.
+    `terminating`: since when it is being deleted already, whoever asked for that; empty: it isn't.
     `unmarked`: it lives in an exclusive namespace, undeclared and without our marks: no member; `until`: when it may be deleted, empty: it
     isn't, or no run has said so yet; `expires`: nothing but its grace keeps it.
+    `cause`: why its object is deleted; None: as the action says. `takes`: what Kubernetes deletes because of this change.
+    `canary`: it is left to the step that made it.
     """
 
     action: Action
@@ -77,6 +131,9 @@ class Change:
     unmarked: bool = False
     until: str = ""
     expires: bool = False
+    canary: bool = False
+    cause: Cause | None = None
+    takes: tuple[Gone, ...] = ()
 
     @property
     def is_left(self) -> bool:
@@ -95,8 +152,18 @@ class Change:
 
     @property
     def removes(self) -> bool:
-        """Whether a live object goes away: what the guards count."""
+        """Whether its live object goes away."""
         return self.action in (Action.RECREATE, Action.PRUNE)
+
+    @property
+    def gone(self) -> tuple[Gone, ...]:
+        """All that goes because of this change: its own object, and what Kubernetes deletes with it."""
+        if not self.writes:
+            return ()
+        anew = self.action is Action.RECREATE
+        cause = self.cause or (Cause.ANEW if anew else Cause.UNDECLARED)
+        own = Gone(self.identity, self.uid, cause, counted=cause is not Cause.FINISHED, is_member=not self.unmarked, returns=anew)
+        return ((own,) if self.removes else ()) + self.takes
 
     @property
     def drops(self) -> tuple[FieldChange, ...]:
@@ -111,13 +178,19 @@ class Change:
         return (str(self.action), f"{group}{self.identity}{gone}", self.uid)
 
 
-def tally(changes: Iterable[Change], *, done: bool = True) -> dict[str, int]:
-    """Count changes by what was done to their objects, or is to be done."""
+LOST = "lost"
+"""The word for what goes with others, or by a hook, beside what is pruned and recreated."""
+
+
+def tally(changes: Iterable[Change], *, done: bool = True, also: Iterable[Gone] = ()) -> dict[str, int]:
+    """Count changes by what was done to their objects, or is to be done; last what goes with them, and `also`."""
     found: dict[str, int] = {}
+    lost = sum(each.counted for each in also)
     for change in changes:
         word = DONE[change.action] if done or not change.writes else f"to {change.action}"
         found[word] = found.get(word, 0) + 1
-    return found
+        lost += sum(each.counted for each in change.takes) if change.writes else 0
+    return found | ({LOST if done else "to lose": lost} if lost else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +204,17 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A step or hook that a run would carry out. `group`: the Rollout's, or the phase; `mark`: what an action under way has remembered."""
+    """A step or hook that a run would carry out. `group`: the Rollout's, or the phase; `mark`: what an action under way has remembered.
+
+    `gone`: what a hook deletes of what lives under its name.
+    """
 
     group: str
     step: str
     identity: Identity
     action: str
     mark: str = ""
+    gone: tuple[Gone, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +241,12 @@ class Plan:
     def changes(self) -> tuple[Change, ...]:
         """Every change, applies first."""
         return tuple(change for stage in self.stages for change in stage) + self.relabelled + self.prunes
+
+    @property
+    def gone(self) -> tuple[Gone, ...]:
+        """Every live object that will be gone because of the run, once, whatever takes it."""
+        found = [gone for change in self.changes for gone in change.gone] + [gone for due in self.due for gone in due.gone]
+        return tuple({gone.uid or str(gone.identity): gone for gone in reversed(found)}.values())[::-1]
 
     @property
     def writes(self) -> tuple[Change, ...]:
@@ -193,7 +276,7 @@ class Plan:
 
     def counts(self, *, done: bool = True) -> dict[str, int]:
         """How many objects each action meets, zeros left out: `pruned`, or `to prune` while nothing is done."""
-        return tally(self.changes, done=done)
+        return tally(self.changes, done=done, also=() if done else (gone for due in self.due for gone in due.gone))
 
     def with_outcomes(self, outcomes: Iterable[Change]) -> Plan:
         """Return the plan as it came out: what a second look decided stands in the place of what was planned."""

@@ -20,6 +20,7 @@ from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.admission import Desired
 from handler.plan.adoption import Adoptions
+from handler.plan.dependants import Dependant, dependant_of
 from handler.plan.diff import tellable, text_of
 from handler.plan.gap import FieldGaps
 from handler.plan.ignore import Ignoring
@@ -42,7 +43,7 @@ class Comparison:
 
     `hides`, `hidden`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render
     knows them. `gaps`: takes the fields of each declared live object, `secrets`: the live Secrets, `adoptions`: what isn't ours
-    yet; None: they aren't asked for. `owners`: the uids of what owns members.
+    yet; None: they aren't asked for. `dependants`: what has owners, ours or not; `keeps`: returns why such a one may not go with them.
     """
 
     ours: Membership
@@ -64,7 +65,13 @@ class Comparison:
     gaps: FieldGaps | None = None
     secrets: dict[Identity, dict[str, Any]] | None = field(default=None, repr=False)
     adoptions: Adoptions | None = None
-    owners: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
+    dependants: dict[Identity, Dependant] = field(default_factory=dict)
+    keeps: Callable[[Mapping[str, Any]], str] = lambda _: ""
+
+    @property
+    def owners(self) -> dict[Identity, tuple[str, ...]]:
+        """The uids of what owns members, and what git declares."""
+        return {one: each.owners for one, each in self.dependants.items() if each.is_member or one in self.desired}
 
     @property
     def living(self) -> tuple[Identity, ...]:
@@ -106,12 +113,12 @@ class Comparison:
 
     def _see(self, identity: Identity, item: Desired | None, live: dict[str, Any]) -> None:
         ours, former = is_member(live, identity, self.ours), self.ours.is_former(live, identity)  # former marks differ from declared ones
-        for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes, self.owners):
+        for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes, self.dependants):
             sorted_before.pop(identity, None)
         self._note_anew(identity, live)
         if ours or item is not None:
             self._note_secret(identity, live)
-            self._note_owners(identity, live)
+        self._note_dependant(identity, item, live, ours=ours)
         steered = item is not None and steering.is_steered(live)
         odd = steering.note(live) if steered else ""
         if odd:
@@ -166,13 +173,15 @@ class Comparison:
         if identity in self.ignoring.unstable:
             self.anew[identity] = live
 
-    def _note_owners(self, identity: Identity, live: dict[str, Any]) -> None:
-        if owners := live["metadata"].get("ownerReferences"):
-            self.owners[identity] = tuple(str(each.get("uid")) for each in owners)
-
     def _note_secret(self, identity: Identity, live: dict[str, Any]) -> None:
         if self.secrets is not None and identity.group_kind == SECRET:
             self.secrets[identity] = _slim(live) | {key: live[key] for key in ("data", "stringData") if key in live}
+
+    def _note_dependant(self, identity: Identity, item: Desired | None, live: dict[str, Any], *, ours: bool) -> None:
+        if "ownerReferences" in live["metadata"]:
+            kept = self.keeps(live) or ("git declares it" if item else "")
+            if found := dependant_of(live, is_member=ours, kept=kept):
+                self.dependants[identity] = found
 
     def absent(self) -> tuple[Desired, ...]:
         """Return the declared objects not seen so far; of a hook that is no news."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 
-from handler.config.settings import Prune
+from handler.config.settings import Prune, Target
 from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import canonical
 from handler.model.names import Identity
 from handler.model.numbers import many
-from handler.model.plan import Action, Change, Hold
+from handler.model.plan import SAID, Action, Change, Hold, Plan
 from handler.plan.missing_settings import lacking
 
 Key = tuple[str, str, str]
@@ -43,27 +43,43 @@ def names_made_anew(changes: Sequence[Change], renamed: Collection[Identity]) ->
     return {("render", "names", ""): f"{seen}: the notes say which"}
 
 
-def hold_for(changes: Sequence[Change], members: int, prune: Prune, reads: str, settings: str, other: Mapping[Key, str]) -> Hold | None:
-    """Return why the plan must wait for approval, or None: a deletion above both thresholds, or one that leaves no live member.
+def hold_for(plan: Plan, members: int, prune: Prune, reads: str, settings: str, other: Mapping[Key, str]) -> Hold | None:
+    """Return why a plan must wait for approval, or None: what goes is above both thresholds, or it leaves no live member.
 
-    What is approved also names the fields that go of objects that stay. `other`: what else must be approved, each with its reason.
+    Counted is whatever goes because of the run (`Plan.gone`), not only what it deletes itself. What is approved also names the fields that
+    go of objects that stay. `members`: those that live; `other`: what else must be approved, each with its reason.
     """
-    removals = [change for change in changes if change.removes]
+    gone = [each for each in plan.gone if each.counted]
     reasons = list(other.values())
-    limit, living = prune.hold_above, members + sum(change.unmarked for change in removals)
-    if len(removals) > limit.count and len(removals) > limit.fraction * living:
-        share = 100 * len(removals) / living if living else 100
-        seen = f"{len(removals)} of {many(living, 'live object')} would be deleted ({share:.0f} %)"
+    limit, living = prune.hold_above, members + sum(not each.is_member for each in gone)
+    if len(gone) > limit.count and len(gone) > limit.fraction * living:
+        share = 100 * len(gone) / living if living else 100
+        seen = f"{len(gone)} of {many(living, 'live object')} would be deleted ({share:.0f} %)"
         reasons.append(f"{seen}, above holdAbove {limit.count} and {limit.fraction:.0%}")
-    prunes = [change for change in removals if change.action is Action.PRUNE and not change.unmarked]
-    is_renamed = members == 1 and any(change.action is Action.CREATE for change in changes)
-    if prunes and len(prunes) == members and not is_renamed:
+    lost = sum(each.is_member and not each.returns for each in gone)
+    is_renamed = members == 1 and any(change.action is Action.CREATE for change in plan.changes)
+    if lost and lost == members and not is_renamed:
         several = f"all {members} live objects would be deleted, none of them is declared any more"
         reasons.append(several if members > 1 else "the only live object would be deleted, it isn't declared any more")
     if not reasons:
         return None
-    keys = tuple(sorted({*other, *(change.key() for change in changes if change.removes or change.drops)}))
+    lost_fields = {change.key() for change in plan.changes if change.removes or change.drops}
+    along = {each.key() for change in plan.changes for each in change.takes} | {each.key() for due in plan.due for each in due.gone}
+    keys = tuple(sorted({*other, *lost_fields, *along}))
     return Hold(hold_id(keys, reads, settings), tuple(reasons), keys)
+
+
+def refuse_where_off(plan: Plan, target: Target) -> None:
+    """Raise PlanRefused of all that would go although the target prunes nothing, whatever would take it."""
+    if target.prune.enabled:
+        return
+    places = {change.identity: change.manifest.place for change in plan.changes if change.manifest}
+    lost = ((each, f"would be deleted, and prune is off: {SAID[each.cause]}") for each in plan.gone if each.counted)
+    found = [Problem(str(each.identity), seen, places.get(each.by or each.identity, "")) for each, seen in lost]
+    ways_out = ("or take the change back that deletes it",)
+    problems = [lacking(each, target.name, {"prune.enabled": ("true",)}, ways_out) for each in found]
+    if problems:
+        raise PlanRefused(*problems)
 
 
 def hold_id(keys: Sequence[Key], reads: str, settings: str) -> str:

@@ -16,14 +16,14 @@ from handler.model.hidden_fields import HiddenFields
 from handler.model.instance import template_of
 from handler.model.manifest import canonical
 from handler.model.names import LASTING, GroupKind, Identity, uid_and_version
-from handler.model.plan import Action, Change
+from handler.model.plan import Action, Cause, Change
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired, listed
 from handler.plan.diff import differs, field_changes
 from handler.plan.inventory import Membership, is_member
 from handler.plan.managed_fields import recorded_in
 from handler.plan.missing_objects import FIELD_ERROR
-from handler.plan.missing_settings import UNOWNED, MissingSetting, adopting, block, lacking
+from handler.plan.missing_settings import UNOWNED, adopting, block, lacking
 from handler.plan.ownership import ForeignOwner, foreign_owner, in_order
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone, may_recreate
@@ -41,9 +41,6 @@ _KEEP = "write the live value of that field into git, or give the declared one a
 _OTHER_NAME = "give it another name; or, if all that may create such objects may take over what lives beside them, add to target "
 _MOVE = "take that change back in git; what it holds can only be moved by hand, to an object of another name"
 _LIFT = "lift what keeps it from the live object, for no apply can while that field differs; or take the change of that field back"
-_NO_STEP_DELETES = (
-    "no step deletes what another tool has deployed: write action: CreateOrUpdate until that is taken over, or remove the step"
-)
 NO_HOOK_TAKES = "a hook takes nothing over from another tool or target: give it another name, or let an apply take the object over first"
 """The way out of hooks that meet what another tool has deployed."""
 
@@ -91,13 +88,6 @@ class Judge:
             return Problem(str(item.identity), f"belongs to {owner.name}", item.manifest.place, way_out)
         return self.refusal_to_adopt(item, live)
 
-    def refusal_to_delete(self, item: Desired, live: dict[str, Any]) -> Problem | None:
-        """Return why a step may not delete an existing object that isn't ours, with what `adopt` lacks for the way out, or None."""
-        refusal, lacks = self.refusal_to_use(item, live, _NO_STEP_DELETES), self.refusal_to_adopt(item, live)
-        if not isinstance(lacks, MissingSetting) or lacks == refusal:
-            return lacks or refusal
-        return replace(lacks, more=(_NO_STEP_DELETES, *lacks.more), fix=f"{_NO_STEP_DELETES}; for both {lacks.fix}")
-
     def _owned(self, problem: Problem, owner: ForeignOwner) -> Problem:
         if not owner.tools:
             return replace(problem, fix=f"take it out of there first, or out of target {self.target.name}")
@@ -111,8 +101,6 @@ class Judge:
             return Problem(str(item.identity), text, item.manifest.place, error.problems[0].fix)
         if not is_member(live, item.identity, self.ours):
             fix = _KEEP if item.identity.group_kind in LASTING else f"{_KEEP}; or delete it yourself: it isn't ours to delete"
-            theirs = self.refusal_to_use(item, live, _NO_STEP_DELETES) if item.mode is Mode.RECREATE else None
-            fix = f"{theirs.fix}; for both {_KEEP}" if theirs else fix
             return Problem(str(item.identity), f"an immutable field differs: {text}", item.manifest.place, fix)
         kept = kept_by_itself(live, self.target.instance)
         if kept:
@@ -120,7 +108,9 @@ class Judge:
             return Problem(str(item.identity), seen, item.manifest.place, _MOVE if item.identity.group_kind in LASTING else _LIFT)
         if not self._may_recreate(item, live):
             return self._not_recreated(Problem(str(item.identity), f"an immutable field changed: {text}", item.manifest.place), item)
-        return Change(Action.RECREATE, item.identity, *uid_and_version(live), "an immutable field changed", manifest=item.manifest)
+        cause = Cause.FINISHED if item.identity.group_kind == _JOB and is_finished(live) else Cause.ANEW
+        reason = "an immutable field changed"
+        return Change(Action.RECREATE, item.identity, *uid_and_version(live), reason, manifest=item.manifest, cause=cause)
 
     def recreating_loses(self, kind: GroupKind) -> str:
         """Return the way out of a step that would make what holds data anew; empty: nothing is lost, or the target names the kind."""

@@ -17,6 +17,7 @@ _LINES: Mapping[str, Callable[[str, str], str]] = {
     "clusterScoped": lambda target, values: f"add to target {target}: clusterScoped: [{values}]",
     "adopt": lambda target, values: f"add to target {target}: adopt: [{values}]" if values else f"set on target {target}: adopt: {UNOWNED}",
     "recreate.kinds": lambda target, values: f"add to target {target}: recreate: {{kinds: [{values}]}}",
+    "prune.enabled": lambda target, values: f"set on target {target}: prune: {{enabled: {values}}}",
     "prune.allowEmpty": lambda target, values: f"add to target {target}: prune: {{allowEmpty: {values}}}",
 }
 

@@ -65,8 +65,9 @@ def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], fac
     reason = _kept(live, target) or _kept_by_content(identity, desired, facts)
     finalizers = tuple(str(name) for name in metadata.get("finalizers") or ())
     action = Action.SKIP if reason else Action.PRUNE
-    why = reason or ("is being deleted already" if metadata.get("deletionTimestamp") else "no longer declared")
-    return Change(action, identity, *uid_and_version(live), why, finalizers=finalizers)
+    since = "" if reason else str(metadata.get("deletionTimestamp") or "")
+    why = reason or ("is being deleted already" if since else "no longer declared")
+    return Change(action, identity, *uid_and_version(live), why, finalizers=finalizers, terminating=since)
 
 
 def left_to(live: dict[str, Any], sibling: str, reason: str) -> Change:
@@ -78,6 +79,11 @@ def _kept(live: dict[str, Any], target: Target) -> str:
     metadata, identity = live["metadata"], identity_of(live)
     own = _kept_by_place(identity, target) or kept_by_itself(live, target.instance)
     return own or _kept_by_kind(metadata, identity, target)
+
+
+def is_outside(identity: Identity, target: Target) -> bool:
+    """Whether a member is where the target's settings no longer allow one: it stays tracked."""
+    return bool(_kept_by_place(identity, target))
 
 
 def _kept_by_place(identity: Identity, target: Target) -> str:
@@ -99,6 +105,12 @@ def kept_by_itself(live: dict[str, Any], instance: Instance | None = None) -> st
     system = identity.group_kind == NAMESPACE and (identity.name == "default" or identity.name.startswith("kube-"))
     own = instance is not None and instance.owns(metadata.get("ownerReferences"))
     return ("" if own else _kept_by_owner(metadata)) or _kept_by_mark(metadata) or ("system namespace" if system else "")
+
+
+def protection(live: Mapping[str, Any], target: Target) -> str:
+    """Return what keeps an object from going with its owner: an annotation, or its kind that holds data; empty: nothing."""
+    metadata = live["metadata"]
+    return _kept_by_mark(metadata) or _kept_by_kind(metadata, identity_of(dict(live)), target)
 
 
 def _kept_by_owner(metadata: Mapping[str, Any]) -> str:

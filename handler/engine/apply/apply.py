@@ -27,7 +27,7 @@ from handler.engine.planner.server_answers import NO_DRY_RUN
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, Resource, kubectl
-from handler.model.plan import Action, Change
+from handler.model.plan import Action, Cause, Change
 from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.plan.diff import field_changes
 
@@ -37,6 +37,7 @@ _CRD_LAG = (0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 1.0)  # seconds between looks at 
 _CREATE_ONLY = "1"
 """A resourceVersion without a uid: an absent object is created, one that came meanwhile answers 409 and is judged like any other."""
 _JOB = GroupKind("batch", "Job")
+_BY_OTHERS = (Cause.OWNER, Cause.CONTENT)  # whatever the object is by now, what it goes with goes
 _MUST_GO = "changed since it was planned, and would have to be deleted now; the next run plans that"
 
 
@@ -188,6 +189,8 @@ class Applier:
             if tries == 1:
                 raise
         again = self._again(change)
+        if change.cause in _BY_OTHERS and again.uid == change.uid:
+            again = replace(change, resource_version=again.resource_version)
         if again.removes and not change.removes:
             raise Moved.of(str(change.identity), _MUST_GO)
         self.stored.spare(again.uid)

@@ -26,7 +26,7 @@ from handler.plan.admission import CRD, NAMESPACE
 from handler.plan.prune import prune_stages
 
 _TRIES = 3
-_GOING, _GONE = "is being deleted already", "is gone already"
+_GONE = "is gone already"
 _DOUBT = "so nothing is pruned"
 
 
@@ -75,8 +75,11 @@ class Pruner:
     def _prune_one(self, change: Change, needs: Needs, tries: int = _TRIES) -> Change:
         resource = self._resource(change)
         if change.identity.group_kind in (CRD, NAMESPACE) or is_owner(change):
-            change = self._looked_at_again(change, resource, needs)
-        if not change.writes or change.reason in (_GOING, _GONE):
+            again = self._looked_at_again(change, resource, needs)
+            if again is None:
+                return replace(change, reason=_GONE)
+            change = again
+        if not change.writes or change.terminating:
             return change
         sibling, reason = self.planned.decision.handover.doubt(change.identity)
         if sibling:
@@ -89,17 +92,22 @@ class Pruner:
                 raise
             needs = self.planner.exclusive.looked_again([change])
             again = self._looked_at_again(change, resource, needs)
+            if again is None:
+                return replace(change, reason=_GONE)
             return self._prune_one(again, needs, tries - 1) if again.writes else again
         return change
 
-    def _looked_at_again(self, change: Change, resource: Resource, needs: Needs) -> Change:
+    def _looked_at_again(self, change: Change, resource: Resource, needs: Needs) -> Change | None:
+        """Judge a candidate by what lives now; None: it is gone already."""
         found = probe(self.planner.api, [(resource, change.identity.namespace, change.identity.name)])
         live = next(iter(found.values()), None)
         if live is None or live["metadata"]["uid"] != change.uid:
-            return replace(change, reason=_GONE)
+            return None
         if change.unmarked:
-            return self.planner.exclusive.judged_again(change, live, self.planned.desired, needs)
-        return self.planner.prune_judge.judged_again(live, self.planned.desired, self.planned.leftovers)
+            again = self.planner.exclusive.judged_again(change, live, self.planned.desired, needs)
+        else:
+            again = self.planner.prune_judge.judged_again(live, self.planned.desired, self.planned.leftovers)
+        return replace(again, takes=change.takes)
 
     def _resource(self, change: Change) -> Resource:
         found = self.planner.discovery.preferred(change.identity.group_kind)

@@ -25,7 +25,6 @@ from handler.plan.prune import PROTECTIONS
 from handler.rollout import canary
 
 ACTION = "Canary"  # the row of the table of actions
-_OF = "canary of "
 _CHANGES = (Action.UPDATE, Action.RECREATE)
 
 
@@ -47,17 +46,12 @@ class Canaries:
         step = self.steps.get(change.identity)
         if step is None or not is_canary(live):
             return change
-        return replace(change, action=Action.SKIP, reason=f"{_OF}{step.identity}; goes when its rollout ends")
+        return replace(change, action=Action.SKIP, reason=f"canary of {step.identity}; goes when its rollout ends", canary=True)
 
 
 def is_canary(live: Object) -> bool:
     """Whether one of ours was made to be a canary: git may have declared a Deployment of such a name before."""
     return canary.LABEL in (live["metadata"].get("labels") or {})
-
-
-def is_kept(change: Change) -> bool:
-    """Whether a change says that a canary is left to its step."""
-    return change.action is Action.SKIP and change.reason.startswith(_OF)
 
 
 def steps_of(rollout: Rollout | None) -> tuple[Step, ...]:

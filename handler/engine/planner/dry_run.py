@@ -192,8 +192,6 @@ class DryRun:
             return [kept] if ours and not former else self._kept(item, live, kept, former=former)
         giver = "" if ours else self.handover.giver(item, live, self.ours.own_label(live))
         refusal = giver if isinstance(giver, Problem | Change) else None if ours or giver else self.judge.refusal_to_adopt(item, live)
-        if isinstance(refusal, Problem) and not giver and item.mode is Mode.RECREATE:
-            refusal = self.judge.refusal_to_delete(item, live) or refusal
         if refusal:
             return [refusal]
         odd = "" if ours or giver else note(live)

@@ -16,6 +16,7 @@ from handler.cluster.live import metadata
 from handler.cluster.parallel import parallel
 from handler.model.errors import AnnealError, ApiRefused
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of
+from handler.plan.dependants import Dependant
 from handler.plan.exclusive import DATA, SYSTEM, account_of_token, is_silent, left_alone, own_rights, taken_apart
 from handler.plan.references import NAMED_BY_FIELD, Named, user_of
 from handler.state.record_format import is_recordable
@@ -46,6 +47,7 @@ class _Listed:
     owners: dict[str, tuple[str, ...]] = field(default_factory=dict)
     needed: Needed = field(default_factory=dict)
     owned: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
+    dependants: list[Dependant] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class ExclusiveContent:
     needed: Needed = field(default_factory=dict)
     owned: dict[Identity, tuple[str, ...]] = field(default_factory=dict)
     marked: Needed = field(default_factory=dict)
+    dependants: list[Dependant] = field(default_factory=list)
     failed: dict[tuple[GroupKind, str], AnnealError] = field(default_factory=dict)
 
     def add(self, resource: Resource, namespace: str, answer: _Listed | AnnealError) -> None:
@@ -76,6 +79,7 @@ class ExclusiveContent:
         self.owners |= answer.owners
         self.needed |= answer.needed
         self.owned |= answer.owned
+        self.dependants += answer.dependants
 
     def drop_declared(self, uids: Collection[str]) -> None:
         """Forget orphans that another kind declares or leaves alone. `uids`: of what lives of git's."""
@@ -186,6 +190,7 @@ def _note_owners(live: Object, found: _Listed, declared: Collection[Identity]) -
     owners = tuple(str(each.get("uid")) for each in metadata.get("ownerReferences") or ())
     if owners:
         found.owners[str(metadata["uid"])] = owners
+        found.dependants.append(Dependant(identity, str(metadata["uid"]), owners))
         if identity.kind in NAMED_BY_FIELD:
             found.owned[identity] = owners
     if account := account_of_token(metadata):

@@ -26,6 +26,7 @@ from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of, kubectl, uid_and_version
 from handler.model.plan import Action, Change
+from handler.plan.dependants import Dependant
 from handler.plan.exclusive import (
     DATA,
     RIGHTS,
@@ -86,7 +87,8 @@ class DeclaredObjects:
 class ExclusiveFindings:
     """What was found. `changes`: of the plan, with their `bodies`; `orphans`: what the record keeps, but for what this run deletes.
 
-    `beside`: undeclared objects of the other namespaces; `notes`: what is left alone, and what couldn't be read.
+    `beside`: undeclared objects of the other namespaces; `notes`: what is left alone, and what couldn't be read; `dependants`: what has
+    owners.
     """
 
     changes: tuple[Change, ...] = ()
@@ -94,6 +96,7 @@ class ExclusiveFindings:
     orphans: tuple[Orphan, ...] = ()
     beside: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
+    dependants: tuple[Dependant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,7 @@ class ExclusiveLook:
         beside = [_beside(live) for live in seen.orphans.values() if identity_of(live).namespace not in spaces]
         notes = [_AT_HOME.format(home)] if home in self.target.exclusive else []
         notes += [_CUT.format(_BESIDE, len(ask.beside))] if len(ask.beside) > _BESIDE else []
-        return ExclusiveFindings(tuple(changes), bodies, tuple(kept), tuple(beside), (*notes, *seen.notes()))
+        return ExclusiveFindings(tuple(changes), bodies, tuple(kept), tuple(beside), (*notes, *seen.notes()), tuple(seen.dependants))
 
     def needed_again(self, changes: Iterable[Change]) -> Needs:
         """Return what keeps orphans right before the first of them goes: one LIST of each kind, for all orphans of a namespace."""

@@ -16,12 +16,14 @@ from handler.config.secret_mask import Mask
 from handler.config.settings import Target
 from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.engine.health.target_health import HealthOfPlan
-from handler.engine.planner.canaries import Canaries, foresee, is_kept
+from handler.engine.planner import losses
+from handler.engine.planner.canaries import Canaries, foresee
 from handler.engine.planner.dry_run import DryRun
 from handler.engine.planner.exclusive_look import DeclaredObjects, ExclusiveFindings, ExclusiveLook, ExclusiveRequest
 from handler.engine.planner.expired_jobs import RecordedJobs, given
 from handler.engine.planner.hook_dry_run import tried
 from handler.engine.planner.join_errors import JoinedErrors
+from handler.engine.planner.losses import PlanParts
 from handler.engine.planner.mark_dry_run import sorted_out
 from handler.engine.planner.members import living
 from handler.engine.planner.prune_check import PruneCheck
@@ -44,7 +46,7 @@ from handler.plan.hooks import PlannedHooks
 from handler.plan.ignore import Ignoring
 from handler.plan.inventory import Membership, TargetMarks
 from handler.plan.kubernixos_leftovers import Leftovers
-from handler.plan.prune import PruneFacts, judge, leaving, left_to, needs_asking, prune_stages
+from handler.plan.prune import PruneFacts, is_outside, judge, leaving, left_to, needs_asking, protection, prune_stages
 from handler.plan.rollout import PlannedRollout
 from handler.plan.write_order import WriteOrder
 
@@ -158,43 +160,51 @@ class Planner:
         mistakes = JoinedErrors()
         changes = self._decide(decision, ask, mistakes)
         acting = RolloutActions.of(ask.planned_rollout, ask.due, decision.judge, comparison)
-        going = mistakes.of(lambda: acting.deleted(self._probe, self.prune_judge, handover, prunes=ask.prune)) or {}
+        check = self.prune_judge
+        going = mistakes.of(lambda: acting.deleted(self._probe, check, handover, prunes=ask.prune)) or {}
         foreseen = mistakes.of(lambda: foresee(ask.canaries, changes, decision.missing, self.api, self.target)) or []
         changes.update(mistakes.of(lambda: acting.recreated(self._probe, changes)) or {})
         mistakes.raise_any()
         self._remember([change for identity, change in changes.items() if identity not in comparison.same], comparison)
-        prunes = [change for change in self._prunes(ask, comparison, handover) if change.identity not in going]
+        prunes = tuple(change for change in self._prunes(ask, comparison, handover, check) if change.identity not in going)
         found = self._found(ask, comparison, handover)
+        parts = losses.with_losses(PlanParts(changes, going, prunes, found.changes), check, comparison, found.dependants)
+        changes, prunes = dict(parts.declared), parts.prunes
         bodies = {**comparison.candidates, **found.bodies}
-        ordered = self._ordered([*prunes, *found.changes], bodies)
+        ordered = self._ordered([*prunes, *parts.exclusive], bodies)
         for identity, fields in (comparison.undeclared or {}).items():
             if fields and identity in changes:
                 changes[identity] = replace(changes[identity], undeclared=fields)
         staying = former_marks.kept(self.ours, (change.identity for change in prunes if not change.removes), comparison)
         relabelled, refused = sorted_out(self.api, self.discovery, staying)
-        keeping = [f"{identity} keeps its former marks, for the new ones are refused: {refused[identity].message}" for identity in refused]
+        keeping = [f"{one} keeps its former marks, for the new ones are refused: {each.message}" for one, each in refused.items()]
+        also = (*foreseen, *found.notes, *keeping, *parts.notes)
         stages = [tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages]
         plan = Plan(
             target=self.target.name,
             commit=ask.commit,
-            stages=acting.staged(stages, going),
+            stages=acting.staged(stages, parts.steps),
             prunes=ordered,
-            notes=(*ask.notes, *unread, *decision.notes, *sorted(comparison.notes.values()), *foreseen, *found.notes, *keeping),
+            notes=(*ask.notes, *unread, *decision.notes, *sorted(comparison.notes.values()), *also),
             live_members=comparison.members,
-            outside=tuple(change.identity for change in prunes if change.reason.startswith("outside:")),
+            outside=tuple(change.identity for change in prunes if is_outside(change.identity, self.target)),
             due=ask.due,
             renderer=ask.renderer,
             relabelled=relabelled,
         )
-        members = comparison.members - sum(is_kept(change) or change.is_left for change in prunes)
-        strangers = held_strangers(plan.changes, comparison.living, self.target.prune)
-        guarded = {**ask.guarded, **guards.names_made_anew(plan.changes, ask.renamed), **strangers}
-        hold = guards.hold_for(plan.changes, members, self.target.prune, ask.reads, ask.settings, guarded)
+        plan = self._guarded(plan, ask, comparison)
         present = frozenset(identity.group_kind for identity in (*comparison.living, *comparison.hooks))
         left = given(ask.ran, comparison.desired, handover)
-        plan = replace(plan, hold=hold)
         health = passing.verdicts()
         return Planned(plan, present, bodies, comparison.desired, decision, looked, left, health, exclusive=found, refused=refused)
+
+    def _guarded(self, plan: Plan, ask: PlanRequest, comparison: Comparison) -> Plan:
+        """Return the plan with why it must wait. Raises PlanRefused: something goes although prune is off."""
+        guards.refuse_where_off(plan, self.target)
+        members = comparison.members - sum(change.canary or change.is_left for change in plan.prunes)
+        strangers = held_strangers(plan.changes, comparison.living, self.target.prune)
+        guarded = {**ask.guarded, **guards.names_made_anew(plan.changes, ask.renamed), **strangers}
+        return replace(plan, hold=guards.hold_for(plan, members, self.target.prune, ask.reads, ask.settings, guarded))
 
     def compare(self, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:
         """LIST our members and sort them: everywhere at once, or per allowed namespace where RBAC is namespaced."""
@@ -227,6 +237,7 @@ class Planner:
             gaps=ask.gaps,
             secrets=ask.secrets,
             adoptions=self.adoptions,
+            keeps=lambda live: protection(live, self.target),
         )
 
     def _listed_into(self, comparison: Comparison, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:
@@ -303,14 +314,14 @@ class Planner:
         self.verdicts.update(live | fresh)
 
     # --- prunes
-    def _prunes(self, ask: PlanRequest, comparison: Comparison, handover: SiblingQuestions) -> list[Change]:
+    def _prunes(self, ask: PlanRequest, comparison: Comparison, handover: SiblingQuestions, check: PruneCheck) -> list[Change]:
         """Judge every candidate; nothing goes when prune is off, nor what is left to a sibling, with all that holds it."""
         declared_uids = comparison.declared_uids
         candidates = {identity: live for identity, live in comparison.candidates.items() if live["metadata"]["uid"] not in declared_uids}
         asked = [identity for identity, live in candidates.items() if needs_asking(live, self.target, handover.known)]
         claims = handover.claims(asked) if ask.prune else {}
         going = [live for identity, live in comparison.candidates.items() if identity not in claims]
-        facts = self.prune_judge.facts(going, leaving(going, self.target)) if ask.prune else PruneFacts()
+        facts = check.facts(going, leaving(going, self.target)) if ask.prune else PruneFacts()
         found = [
             left_to(live, *claims[identity]) if identity in claims else judge(live, self.target, comparison.desired, facts)
             for identity, live in candidates.items()

@@ -12,7 +12,7 @@ Of what the server refuses only what speaks of what git declares is returned.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem, QuotaExceeded
 from handler.model.field_masking import MASKED
 from handler.model.names import Identity
-from handler.model.plan import Action, Change, Plan
+from handler.model.plan import Action, Change, Hold, Plan
 from handler.plan import guards
 from handler.plan.admission import Desired
 from handler.plan.compare import SECRET, Comparison
@@ -58,8 +58,12 @@ class Preview:
     def held(self, prune: Prune) -> Preview:
         """Return it with what a person would have to approve. `prune`: the target's settings."""
         members = self.plan.live_members - sum(change.is_left for change in self.plan.prunes)
-        hold = held_for(self.plan.changes, members, lambda changes: guards.hold_for(changes, members, prune, "", "", self.guarded))
+        hold = held_for(self.plan.changes, members, lambda changes: self._hold(changes, members, prune))
         return replace(self, plan=replace(self.plan, hold=hold))
+
+    def _hold(self, changes: Sequence[Change], members: int, prune: Prune) -> Hold | None:
+        plan = replace(self.plan, stages=(tuple(changes),), prunes=(), relabelled=())
+        return guards.hold_for(plan, members, prune, "", "", self.guarded)
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """What the due steps of a Rollout would delete or make anew, in the plan of a pull request: as a run plans it, without its looks.
 
     a member                  by what lives of it, judged as a run judges it; a refused step is a Problem
-    what no member is         by its name alone, whatever lives: it goes "if it is there"
+    what no member is         isn't deleted: a step deletes members only
     a Namespace, a CRD        as if it held nothing: what is in it isn't asked
 
 Law: nothing is read here but members, by our label. Where values that aren't in git may decide what lives, what is made anew, and what git
@@ -29,7 +29,8 @@ from handler.plan.inventory import is_member
 from handler.plan.prune import PruneFacts, questions
 
 IF_THERE = "if it is there"
-_MADE_ANEW = frozenset({Action.CREATE, Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
+_LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
+_MADE_ANEW = _LIVE | {Action.CREATE}
 Object = dict[str, Any]
 
 
@@ -75,9 +76,11 @@ class StepPreviewer:
         return found
 
     def _delete(self, identity: Identity, step: Due, found: PreviewedSteps) -> None:
-        if self.by_name(identity) or identity not in self.acting.comparison.candidates:
+        if self.by_name(identity):
             if self.planner.is_served(self.acting.planned_rollout.doomed[identity].resource):
                 found.deleted[identity] = Change(Action.PRUNE, identity, reason=f"{_named(step)} deletes it, {IF_THERE}", adopted=True)
+            return
+        if identity not in self.acting.comparison.candidates:
             return
         planner = self.planner
         check = _AsIfEmpty(planner.target, planner.ours, planner.api, planner.discovery)
@@ -94,7 +97,7 @@ class StepPreviewer:
 
     def _recreate(self, change: Change, step: Due, known: Mapping[Identity, Object], found: PreviewedSteps) -> None:
         identity = change.identity
-        if self._is_by_name(change):
+        if self.guessed:
             reason = f"{_named(step)} makes it anew, {IF_THERE}"
             found.recreated[identity] = Change(Action.RECREATE, identity, reason=reason, manifest=change.manifest, adopted=True)
             return
@@ -112,13 +115,10 @@ class StepPreviewer:
     def _is_made_anew(self, identity: Identity, change: Change) -> bool:
         """Whether a step may make it anew; one that would be refused for what lives doesn't, where that isn't known."""
         item = self.acting.comparison.desired.get(identity)
-        if item is None or item.mode is not Mode.RECREATE or change.action not in _MADE_ANEW:
+        if item is None or item.mode is not Mode.RECREATE or change.action not in (_MADE_ANEW if self.guessed else _LIVE):
             return False
         can = self.planner.is_served(item.resource) and not self.acting.judge.recreating_loses(identity.group_kind)
-        return can or not self._is_by_name(change)
-
-    def _is_by_name(self, change: Change) -> bool:
-        return self.guessed or change.action is Action.CREATE
+        return can or not self.guessed
 
     def _alone(self, identity: Identity) -> RolloutActions:
         """Return the actions of one object's step: a refusal of one hides no other."""
@@ -182,4 +182,4 @@ def held_for(changes: Sequence[Change], living: int, hold_for: Callable[[Sequenc
 
 
 def _is_maybe(change: Change) -> bool:
-    return change.removes and change.reason.endswith(IF_THERE)
+    return change.removes and change.adopted

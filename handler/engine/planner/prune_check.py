@@ -7,8 +7,8 @@ own, what goes with its owner, and what goes before it anyway. What may not be r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,13 +17,14 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.live import metadata
 from handler.cluster.parallel import together
 from handler.config.settings import Target
-from handler.model.errors import AccessDenied, ApiRefused
+from handler.model.errors import AccessDenied, ApiRefused, PlanRefused
 from handler.model.names import GroupKind, Identity, Resource, group_of, identity_of
-from handler.model.plan import Action, Change
-from handler.plan.admission import CRD
+from handler.model.plan import Action, Cause, Change
+from handler.plan.admission import CRD, NAMESPACE
+from handler.plan.dependants import Dependant, dependant_of
 from handler.plan.inventory import Membership, is_member
 from handler.plan.kubernixos_leftovers import Leftovers
-from handler.plan.prune import PruneFacts, custom_kinds, judge, questions
+from handler.plan.prune import PruneFacts, custom_kinds, judge, protection, questions
 
 T = TypeVar("T")
 _SYSTEM_CONTENT = {
@@ -47,12 +48,13 @@ _API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")  # its name is 
 
 @dataclass(frozen=True, slots=True)
 class PruneCheck:
-    """Judges what one target would delete, with what only its cluster knows."""
+    """Judges what one target would delete, with what only its cluster knows. `owned`: what it has listed that has owners, by uid."""
 
     target: Target
     ours: Membership
     api: Api
     discovery: Discovery
+    owned: dict[str, Dependant] = field(default_factory=dict)
 
     def facts(self, candidates: Iterable[dict[str, Any]], gone: frozenset[str], before: frozenset[str] | None = None) -> PruneFacts:
         """Return what Namespaces and CRDs among candidates hold, by fresh discovery, but for uids that are `gone` before.
@@ -64,13 +66,35 @@ class PruneCheck:
             self.discovery.refresh()
         stale = self.discovery.stale if namespaces else frozenset()
         silent = self._silent(stale, gone if before is None else before)
-        content = {name: self._known(partial(self._content, name, gone, stale)) for name in namespaces if not silent}
+        lives = {name: self._known(partial(self._content, name, gone, stale)) for name in namespaces if not silent}
+        content = {name: None if found is None else [str(identity_of(live)) for live in found] for name, found in lives.items()}
         counted = {crd.name: self._known(partial(self._instances, crd, gone)) for crd in crds}
         return PruneFacts(
             {name: found for name, found in content.items() if found is not None},
             {name: found for name, found in counted.items() if found is not None},
             silent,
         )
+
+    def inside(self, holders: Iterable[Change]) -> list[Dependant]:
+        """LIST what goes with Namespaces and CRDs that are made anew, as what these own. Raises PlanRefused: it can't be listed."""
+        holders = [change for change in holders if change.removes and change.identity.group_kind in (NAMESPACE, CRD)]
+        if holders:
+            self.discovery.refresh()
+        return [each for change in holders for each in self._inside(change)]
+
+    def _inside(self, change: Change) -> Iterator[Dependant]:
+        identity, none = change.identity, frozenset[str]()
+        if identity.group_kind == CRD:
+            served = custom_kinds(self.discovery.listable(), identity)
+            found = self._known(lambda: [live for kind in served for live in metadata(self.api, kind, "")])
+        else:
+            found = self._known(partial(self._content, identity.name, none, none))
+        if found is None:
+            raise PlanRefused.of(str(identity), "would be made anew, and what it holds can't be listed", fix="take that change back")
+        for live in found:
+            one, kept = identity_of(live), protection(live, self.target)
+            ours = is_member(live, one, self.ours)
+            yield Dependant(one, str(live["metadata"]["uid"]), (change.uid,), ours, kept, Cause.CONTENT)
 
     def judged(self, live: dict[str, Any], desired: Collection[Identity], gone: frozenset[str] = frozenset()) -> Change:
         """Judge one candidate by what it would take with it now, not counting the uids that go anyway; an APIService has to be gone."""
@@ -106,18 +130,22 @@ class PruneCheck:
             return stale
         return stale & {live["metadata"]["name"].partition(".")[2] for live in staying} if all(kinds) else stale
 
-    def _content(self, namespace: str, gone: frozenset[str], leaving: frozenset[str]) -> list[str] | None:
+    def _content(self, namespace: str, gone: frozenset[str], leaving: frozenset[str]) -> list[dict[str, Any]] | None:
         """Return what is in a Namespace, but for groups that are leaving; None: another doesn't answer any more."""
         index = self.discovery.index()
         if index.served.stale - leaving:
             return None
         known = [kind for kind in index.listable() if kind.namespaced and kind.group not in leaving]
         kinds = [kind for kind in known if kind.group_kind not in _SYSTEM_KINDS]
-        lists = together([partial(self._names, kind, namespace, gone) for kind in kinds])
-        return [name for names in lists for name in names]
+        lists = together([partial(self._listed, kind, namespace) for kind in kinds])
+        found = [live for lives in lists for live in lives]
+        for live in found:
+            if each := dependant_of(live, is_member=is_member(live, identity_of(live), self.ours), kept=protection(live, self.target)):
+                self.owned[each.uid] = each
+        return [live for live in found if self._is_content(live, gone)]
 
-    def _names(self, kind: Resource, namespace: str, gone: frozenset[str]) -> list[str]:
-        return [str(identity_of(live)) for live in metadata(self.api, kind, namespace) if self._is_content(live, gone)]
+    def _listed(self, kind: Resource, namespace: str) -> list[dict[str, Any]]:
+        return list(metadata(self.api, kind, namespace))
 
     def _is_content(self, live: dict[str, Any], gone: frozenset[str]) -> bool:
         """Whether an object of a Namespace counts: what a check keeps, even one of ours, would be deleted with it."""

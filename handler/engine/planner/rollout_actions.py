@@ -1,7 +1,7 @@
 """What the due steps of a Rollout do to live objects, as changes of the plan: shown, counted by the guards, refused before the first write.
 
-Law: a step deletes a member, or an unowned object that the target may adopt; never what another tool deployed or another object owns, nor
-what an annotation or its kind protects from pruning. Such a step is refused, not skipped.
+Law: a step deletes members only, whatever `adopt` says; never what another object owns, nor what an annotation or its kind protects from
+pruning. Such a step is refused, not skipped. What isn't ours yet is taken over by `Recreate`, in its place; the next rollout makes it anew.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from handler.config.settings import Target
 from handler.engine.planner.prune_check import PruneCheck
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import PlanRefused, Problem
-from handler.model.names import Identity, Resource
-from handler.model.plan import Action, Change, Due
+from handler.model.names import LASTING, Identity, Resource, kubectl
+from handler.model.plan import Action, Cause, Change, Due
 from handler.model.rollout import Mode
-from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
 from handler.plan.inventory import is_member
 from handler.plan.judge import Judge, lift
@@ -76,13 +75,14 @@ class RolloutActions:
             item, change = self.comparison.desired.get(identity), changes.get(identity)
             if item is None or change is None or item.mode is not Mode.RECREATE or change.action not in _LIVE:
                 continue
-            if step.mark and step.mark != change.uid:
-                continue  # it was made anew already, before the run was killed
+            if change.adopted or (step.mark and step.mark != change.uid):
+                continue  # it isn't ours yet; or it was made anew already, before the run was killed
             fix = self.judge.recreating_loses(identity.group_kind)
             if fix:
                 problems.append(Problem(str(identity), f"{_named(step)} would delete it and all it holds", item.manifest.place, fix))
             reason = f"{_named(step)} makes it anew"
-            found[identity] = replace(change, action=Action.RECREATE, reason=reason, manifest=item.manifest, managed_fields=b"")
+            made = replace(change, action=Action.RECREATE, reason=reason, manifest=item.manifest, managed_fields=b"")
+            found[identity] = replace(made, cause=Cause.STEP)
         problems += self._protected(probe, found)
         if problems:
             raise PlanRefused(*problems)
@@ -94,7 +94,7 @@ class RolloutActions:
         unseen = [(item.resource, item.identity.namespace, item.identity.name) for item in items if item.identity not in known]
         known |= probe(unseen) if unseen else {}
         seen = [(item, known[item.identity]) for item in items if item.identity in known]
-        protected = [
+        return [
             Problem(
                 str(item.identity),
                 f"{_named(self.steps[item.identity])} would delete it, but: {mark}",
@@ -104,13 +104,6 @@ class RolloutActions:
             for item, live in seen
             if (mark := kept_by_itself(live, self.judge.target.instance))
         ]
-        return protected + [problem for item, live in seen if (problem := self._not_ours(item, live))]
-
-    def _not_ours(self, item: Desired, live: Object) -> Problem | None:
-        if self._is_ours(item.identity, live):
-            return None
-        refusal = self.judge.refusal_to_delete(item, live)
-        return replace(refusal, message=f"{refusal.message}, and {_named(self.steps[item.identity])} would delete it") if refusal else None
 
     def deleted(self, probe: Probe, prune_judge: PruneCheck, handover: SiblingQuestions, *, prunes: bool) -> dict[Identity, Change]:
         """Return the changes of what lives and is deleted by a due step. Raises PlanRefused: each that may not go, and why.
@@ -125,16 +118,15 @@ class RolloutActions:
         found, problems = {}, []
         for identity, body in live.items():
             step, place = self.steps[identity], self.planned_rollout.doomed[identity].manifest.place
-            ours = self._is_ours(identity, body)
-            refusal = self._not_ours(self.planned_rollout.doomed[identity], body)
             judged = judge(body, self.target, self.comparison.desired, facts)
             change = left_to(body, *claims[identity]) if identity in claims else judged
-            if refusal:
-                problems.append(refusal)
+            if not self._is_ours(identity, body):
+                seen = f"isn't a member of target {self.target.name}, and {_named(step)} would delete it"
+                problems.append(Problem(str(identity), seen, place, _adopt_first(identity)))
             elif not change.writes:
                 seen = f"{_named(step)} would delete it, but: {change.reason}"
                 problems.append(Problem(str(identity), seen, place, lift(identity.group_kind, "remove the step")))
-            found[identity] = replace(change, reason=f"{_named(step)} deletes it", adopted=not ours)
+            found[identity] = replace(change, reason=f"{_named(step)} deletes it", cause=Cause.STEP)
         if problems:
             raise PlanRefused(*problems)
         return found
@@ -155,6 +147,11 @@ class RolloutActions:
         for identity in sorted(going):
             found[first + self.planned_rollout.group_of(identity)].append(going[identity])
         return tuple(map(tuple, found))
+
+
+def _adopt_first(identity: Identity) -> str:
+    fix = "write action: CreateOrUpdate first, by which an apply takes it over (`anneal adopt`, where another tool has it)"
+    return fix if identity.group_kind in LASTING else f"{fix}; or delete it by hand: {kubectl('delete', identity)}"
 
 
 def _named(step: Due) -> str:

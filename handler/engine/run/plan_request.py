@@ -173,7 +173,7 @@ def _terminating(plan: Plan) -> str:
     return "; ".join(
         f"{change.identity} is being deleted{_held(change.finalizers)}: it is created again once it is gone"
         for change in plan.changes
-        if change.terminating
+        if change.terminating and change.manifest
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from handler.engine.health.target_health import apart
-from handler.engine.planner import canaries, due, expired_jobs
+from handler.engine.planner import due, expired_jobs
 from handler.engine.planner.desired import Inputs
 from handler.engine.planner.due import DONE, FAILED, SKIPPED, recovers
 from handler.engine.planner.planner import Planned
@@ -171,7 +171,7 @@ def orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
     before = [orphan for orphan in state.orphans if not orphan.unmarked]
     known = {orphan.uid: orphan for orphan in before}
     found = (change for change in planned.plan.prunes if not change.unmarked)
-    kept = [change for change in found if change.action is Action.SKIP and not canaries.is_kept(change)]
+    kept = [change for change in found if change.action is Action.SKIP and not change.canary]
     looked = planned.scopes
     unseen = [each for each in before if looked is not None and each.identity.namespace and each.identity.namespace not in looked]
     seen = (replace(known.get(each.uid, Orphan(each.uid, each.identity, stamp(now))), sibling=each.sibling) for each in kept)
@@ -197,7 +197,10 @@ def look_due(state: State, planned: Planned, now: float) -> float:
     """Return when what is left to siblings, or is being deleted, must be looked at again (15 s to 5 min from now); 0: nothing is."""
     left = {change.uid for change in planned.plan.prunes if change.is_left}
     since = min((seconds_of(orphan.since) for orphan in state.orphans if orphan.uid in left and orphan.sibling), default=now)
-    begun = [*([since] if left else []), *(seconds_of(change.terminating) for change in planned.plan.changes if change.terminating)]
+    begun = [
+        *([since] if left else []),
+        *(seconds_of(change.terminating) for change in planned.plan.changes if change.terminating and change.action is not Action.PRUNE),
+    ]
     looks = [now + min(max(now - each, _SOON), _LATEST) for each in begun]
     return min(looks or ([now + _LATEST] if planned.given else [0.0]))  # `given`: kept for a sibling until it has noted it
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from handler.config.settings import HoldAbove, Prune
 from handler.model.errors import PlanRefused
 from handler.model.names import Identity
-from handler.model.plan import Action, Change, FieldChange, Hold
+from handler.model.plan import Action, Change, FieldChange, Hold, Plan
 from handler.plan.guards import Key, approved, hold_for, hold_id, names_made_anew, refuse_empty
 
 
@@ -24,8 +25,12 @@ def changes(**counts: int) -> list[Change]:
     return [change(Action(action), f"{action}-{index}") for action, count in counts.items() for index in range(count)]
 
 
-def hold(found: list[Change], members: int, prune: Prune | None = None) -> Hold | None:
-    return hold_for(found, members, prune or Prune(), "reads", "settings", {})
+def plan(found: Sequence[Change]) -> Plan:
+    return Plan("shop", "abc", (tuple(found),))
+
+
+def hold(found: Sequence[Change], members: int, prune: Prune | None = None) -> Hold | None:
+    return hold_for(plan(found), members, prune or Prune(), "reads", "settings", {})
 
 
 def test_an_empty_render_is_refused_with_the_way_out() -> None:
@@ -42,7 +47,7 @@ def test_objects_that_only_another_render_names_otherwise_wait(named: list[str],
     renamed = {Identity("", "ConfigMap", "shop", name) for name in named}
     found = names_made_anew(changes(create=2, prune=2), renamed)
     assert found == {("render", "names", ""): f"{seen} another name at each render, and nothing else has changed: the notes say which"}
-    held = hold_for(changes(create=2, prune=2), 9, Prune(), "reads", "settings", found)
+    held = hold_for(plan(changes(create=2, prune=2)), 9, Prune(), "reads", "settings", found)
     assert held is not None
     assert held.reasons == tuple(found.values())
 

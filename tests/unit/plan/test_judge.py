@@ -171,32 +171,6 @@ def test_an_instance_takes_over_nothing_unless_its_trigger_says_so() -> None:
     assert problem.fix.endswith("add to target shop: trigger: {resource: {adoptUnowned: true}}")
 
 
-CONTROLLED = {"ownerReferences": [{"kind": "Pod", "name": "x", "controller": True}]}
-INSTEAD = "no step deletes what another tool has deployed: write action: CreateOrUpdate until that is taken over, or remove the step"
-
-
-@pytest.mark.parametrize(
-    ("metadata", "adopt", "told"),
-    [
-        ({}, "unowned", None),
-        ({}, "never", "set on target shop: adopt: unowned"),
-        (KUBERNIXOS, ("kubernixos",), INSTEAD),
-        (KUBERNIXOS, "never", f"{INSTEAD}; for both add to target shop: adopt: [kubernixos]"),
-        (CONTROLLED, "unowned", "take it out of there first, or out of target shop"),
-    ],
-)
-def test_what_no_step_deletes_is_refused_with_all_that_its_way_out_needs(metadata: dict[str, Any], adopt: Any, told: str | None) -> None:
-    problem = judge(adopt=adopt).refusal_to_delete(item(), document(metadata=metadata))
-    assert (problem and problem.fix) == told
-
-
-def test_a_step_that_makes_anew_what_another_tool_deployed_gets_no_way_out_that_deletes_it() -> None:
-    problem = refused(replace(item(), mode=Mode.RECREATE), document(metadata=KUBERNIXOS), adopt=("kubernixos",))
-    assert isinstance(problem, Problem)
-    assert problem.fix.startswith(f"{INSTEAD}; for both write the live value")
-    assert "delete it" not in problem.fix
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -37,12 +37,8 @@ class DeleteIfExist(PlainAction):
 def _raise_if_kept(stage: StepStage, step: Step, live: Object) -> None:
     """Refuse to delete what has become another's since it was planned, or is protected or inhabited by now. Raises PlanRefused."""
     planned, item = stage.applier.planned, stage.journal.inputs.prepared.planned_rollout.doomed[step.identity]
-    adopted = stage.change is not None and stage.change.adopted
     if not is_member(live, step.identity, stage.ours):
-        theirs = Problem(str(step.identity), "is no longer ours", item.manifest.place, "remove the step")
-        refusal = planned.decision.judge.refusal_to_delete(item, live) if adopted else theirs
-        if refusal:
-            raise PlanRefused(refusal)
+        raise PlanRefused(Problem(str(step.identity), "is no longer ours", item.manifest.place, "remove the step"))
     found = stage.applier.planner.prune_judge.judged(live, planned.desired, _leaving(stage))
     _, doubt = planned.decision.handover.doubt(step.identity)
     if not found.writes or doubt:

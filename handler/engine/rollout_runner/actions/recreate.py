@@ -71,13 +71,8 @@ class Recreate(PlainAction):
 
 def _raise_if_kept(stage: StepStage, item: Desired, live: Object) -> None:
     """Refuse to delete what has become another's since it was planned, or is protected by now. Raises RolloutFailed."""
-    adopted = stage.change is not None and stage.change.adopted
     if not is_member(live, item.identity, stage.ours):
-        if not adopted:
-            raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
-        refusal = stage.applier.planned.decision.judge.refusal_to_delete(item, live)
-        if refusal:
-            raise RolloutFailed(refusal)
+        raise RolloutFailed.of(str(item.identity), "is no longer ours, so it isn't deleted", place=item.manifest.place)
     kept = kept_by_itself(live, stage.applier.planned.decision.judge.target.instance)
     if kept:
         seen, fix = f"was to be made anew, but by now: {kept}", lift(item.identity.group_kind, "write action: CreateOrUpdate")

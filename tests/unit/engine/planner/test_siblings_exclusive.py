@@ -39,7 +39,7 @@ def seen() -> Bench:
 
 def fate(bench: Bench) -> tuple[Action, str]:
     result = bench.run("a", "drift")
-    assert result.plan, result
+    assert result.plan, result.problems
     ((action, reason),) = [(each.action, each.reason) for each in result.plan.prunes if each.identity == X]
     return action, reason
 

@@ -1,0 +1,124 @@
+"""What a plan takes beside what it deletes itself: what owners, Namespaces and CRDs take along when they go. Writes nothing.
+
+    changes of the declared, of steps, of prune, of exclusive namespaces  +  what was listed and has owners  -->  the same, with what goes
+
+Law: nothing goes that the plan doesn't name. What may not go keeps what would take it; a change of git that would have to is refused. An
+owner that git names must live: the garbage collector deletes within seconds what names one that doesn't.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from handler.cluster.api import Api
+from handler.cluster.live import probe
+from handler.engine.planner.prune_check import PruneCheck
+from handler.model.errors import PlanRefused, Problem
+from handler.model.manifest import at, items_at
+from handler.model.names import LASTING, Identity, Resource
+from handler.model.plan import Action, Change
+from handler.model.rollout import Mode
+from handler.plan.admission import Desired
+from handler.plan.compare import Comparison
+from handler.plan.dependants import Dependant, collected, may_own_more
+
+_LIVES = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
+_OWNED = b'"ownerReferences"'
+
+
+@dataclass(frozen=True, slots=True)
+class PlanParts:
+    """All changes of a plan, by what makes them: git's declarations, steps that delete, prune, exclusive namespaces."""
+
+    declared: Mapping[Identity, Change]
+    steps: Mapping[Identity, Change]
+    prunes: tuple[Change, ...]
+    exclusive: tuple[Change, ...]
+
+    @property
+    def all(self) -> tuple[Change, ...]:
+        """Every change."""
+        return (*self.declared.values(), *self.steps.values(), *self.prunes, *self.exclusive)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What can't be known of what goes along."""
+        return may_own_more(self.all)
+
+    def over(self, changes: Mapping[Identity, Change], kept: Mapping[Identity, str]) -> PlanParts:
+        """Return them with other changes of some objects, and without the deletions of those that are kept, each for why."""
+
+        def one(change: Change) -> Change:
+            change = changes.get(change.identity, change)
+            return replace(change, action=Action.SKIP, reason=kept[change.identity], until="") if change.identity in kept else change
+
+        declared = {identity: changes.get(identity, change) for identity, change in self.declared.items()}
+        steps = {identity: changes.get(identity, change) for identity, change in self.steps.items()}
+        return PlanParts(declared, steps, tuple(map(one, self.prunes)), tuple(map(one, self.exclusive)))
+
+
+def with_losses(parts: PlanParts, check: PruneCheck, comparison: Comparison, listed: Iterable[Dependant]) -> PlanParts:
+    """Return a plan's changes with what goes along. `listed`: what exclusive namespaces hold that has owners.
+
+    Raises PlanRefused: what is made anew, or a step deletes, would take what may not go; its content can't be listed; see `_refuse_owners`.
+    """
+
+    def remade(identity: Identity) -> Change | None:
+        item, change = comparison.desired.get(identity), parts.declared.get(identity)
+        may = item is not None and item.mode in (Mode.APPLY, Mode.RECREATE, Mode.KEEP) and identity.group_kind not in LASTING
+        return change if may and change is not None and change.action in _LIVES else None
+
+    inside = check.inside(parts.declared.values())
+    listed = (*listed, *check.owned.values(), *comparison.dependants.values(), *inside)
+    found = collected(parts.all, listed, remade)
+    problems = []
+    for identity, why in found.kept.items():
+        change = parts.declared.get(identity) or parts.steps.get(identity)
+        if change is not None:
+            place = change.manifest.place if change.manifest else ""
+            problems.append(Problem(str(identity), f"would be deleted ({change.reason}), but {why}", place, "take that change back"))
+    if problems:
+        raise PlanRefused(*problems)
+    parts = parts.over(found.changes, found.kept)
+    _refuse_owners(check, comparison.desired.values(), parts)
+    return parts
+
+
+# --- owners that git names
+def _refuse_owners(check: PruneCheck, desired: Iterable[Desired], parts: PlanParts) -> None:
+    """Raise PlanRefused of every declared object with an owner that isn't there, can't be its owner, or goes by this plan."""
+    going = {change.uid for change in parts.all if change.removes}
+    asked = [item for item in desired if _OWNED in item.manifest.raw and item.mode is not Mode.LEAVE]
+    problems = [problem for item in asked for problem in _of(check, item, going)]
+    if problems:
+        raise PlanRefused(*problems)
+
+
+def _of(check: PruneCheck, item: Desired, going: set[str]) -> Iterable[Problem]:
+    references, instance = items_at(item.manifest.body(), "metadata", "ownerReferences"), check.target.instance
+    if instance is not None and instance.owns(references):
+        return
+    for each in references:
+        kind, name, uid = (str(at(each, key) or "") for key in ("kind", "name", "uid"))
+        resource = check.discovery.find(str(at(each, "apiVersion") or ""), kind)
+        seen = _wrong(resource, item, check.api, name, uid, going)
+        if seen:
+            fix = "remove metadata.ownerReferences; what belongs together goes together by prune"
+            message = f"names the owner {kind} {name} (uid {uid}), which {seen}: the garbage collector would delete the object"
+            yield Problem(str(item.identity), message, item.manifest.place, fix)
+
+
+def _wrong(resource: Resource | None, item: Desired, api: Api, name: str, uid: str, going: set[str]) -> str:
+    """Return what keeps an owner from being one; empty: nothing."""
+    namespace = item.identity.namespace
+    if resource is None:
+        return "is of a kind that the server doesn't serve"
+    if resource.namespaced and not namespace:
+        return "lives in a namespace, where nothing cluster-scoped can have its owner"
+    found = probe(api, [(resource, namespace if resource.namespaced else "", name)])
+    live: Any = next(iter(found.values()), None)
+    if live is None or live["metadata"]["uid"] != uid:
+        return f"isn't there{f' in namespace {namespace}' if resource.namespaced else ''}"
+    return "is being deleted" if live["metadata"].get("deletionTimestamp") else "goes by this plan" if uid in going else ""

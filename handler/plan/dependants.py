@@ -1,0 +1,112 @@
+"""What the garbage collector deletes because of a plan: what lives by an owner that goes. Pure.
+
+    a declared member     made anew by the same run, before its owner goes
+    anything else         named with its owner's change, and counted; what a controller makes again isn't
+    what must stay        keeps its owner: it is protected, or it holds data and isn't opted in
+
+What lives in a Namespace, and what a CRD defines, goes like what these own.
+
+Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/#owners-dependents. An object with several owners goes with the
+last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from handler.model.api_groups import is_certainly_custom
+from handler.model.manifest import at, items_at
+from handler.model.names import GroupKind, Identity, identity_of
+from handler.model.plan import Action, Cause, Change, Gone
+
+_REMADE = frozenset(
+    {
+        GroupKind("", "Pod"),
+        GroupKind("", "Endpoints"),
+        GroupKind("apps", "ReplicaSet"),
+        GroupKind("apps", "ControllerRevision"),
+        GroupKind("batch", "Job"),
+        GroupKind("discovery.k8s.io", "EndpointSlice"),
+    }
+)
+"""What controllers of Kubernetes make of the objects that own it: its loss isn't counted."""
+_NAMED = 3  # objects that one note names
+
+
+@dataclass(frozen=True, slots=True)
+class Dependant:
+    """A live object that goes with others. `owners`: their uids; `kept`: why it may not be deleted; `cause`: why it goes with them."""
+
+    identity: Identity
+    uid: str
+    owners: tuple[str, ...]
+    is_member: bool = False
+    kept: str = ""
+    cause: Cause = Cause.OWNER
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether its loss counts: no controller makes it again."""
+        return self.is_member or self.identity.group_kind not in _REMADE
+
+
+@dataclass(frozen=True, slots=True)
+class GarbageCollection:
+    """What changes of a plan by its owners. `changes`: in place of those of the same objects; `kept`: owners that must stay, with why."""
+
+    changes: Mapping[Identity, Change] = field(default_factory=dict)
+    kept: Mapping[Identity, str] = field(default_factory=dict)
+
+
+def dependant_of(live: Mapping[str, Any], *, is_member: bool = False, kept: str = "") -> Dependant | None:
+    """Return a live object as one that goes with its owners; None: it has none."""
+    owners = tuple(str(at(each, "uid") or "") for each in items_at(live, "metadata", "ownerReferences"))
+    return Dependant(identity_of(dict(live)), str(at(live, "metadata", "uid") or ""), owners, is_member, kept) if owners else None
+
+
+def collected(changes: Sequence[Change], listed: Iterable[Dependant], remade: Callable[[Identity], Change | None]) -> GarbageCollection:
+    """Return what becomes of a plan's changes by what goes with them.
+
+    `changes`: all of the plan; `listed`: whatever was listed and may go with others; `remade`: returns the change of a declared member that
+    may be made anew, None: it can't be, or git doesn't declare it.
+    """
+    dependants, kept = {each.uid: each for each in listed}, dict[Identity, str]()
+    while True:
+        found, held = _round([change for change in changes if change.identity not in kept], dependants, remade)
+        if not held:
+            before = {change.identity: change for change in changes}
+            return GarbageCollection({one: change for one, change in found.items() if before.get(one) != change}, kept)
+        kept |= held
+
+
+def _round(
+    changes: Sequence[Change], dependants: Mapping[str, Dependant], remade: Callable[[Identity], Change | None]
+) -> tuple[dict[Identity, Change], dict[Identity, str]]:
+    """Return the changes with what goes with them, and the owners that must stay."""
+    found = {change.identity: change for change in changes}
+    owner_of = {change.uid: change.identity for change in changes if change.removes and change.uid}
+    held: dict[Identity, str] = {}
+    while more := [each for uid, each in dependants.items() if uid not in owner_of and owner_of.keys() >= {*each.owners}]:
+        for each in more:
+            owner = owner_of[each.owners[0]]
+            owner_of[each.uid] = owner
+            anew = remade(each.identity)
+            if anew is not None:
+                reason = f"{'its owner' if each.cause is Cause.OWNER else 'what holds it,'} {owner} goes"
+                found[each.identity] = replace(anew, action=Action.RECREATE, cause=each.cause, reason=reason, managed_fields=b"")
+                owner_of[each.uid] = each.identity
+            elif each.kept:
+                held[owner] = f"{each.identity} would go with it: {each.kept}"
+            else:
+                gone = Gone(each.identity, each.uid, each.cause, owner, each.is_counted, each.is_member)
+                found[owner] = replace(found[owner], takes=(*found[owner].takes, gone))
+    return found, held
+
+
+def may_own_more(changes: Iterable[Change]) -> tuple[str, ...]:
+    """Return one line of what goes and may own what no LIST has shown: of kinds that only their operators know."""
+    unknown = sorted(str(change.identity) for change in changes if change.removes and is_certainly_custom(change.identity.group))
+    named = ", ".join(unknown[:_NAMED]) + (f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else "")
+    return (f"may own more, which goes, too: {named}",) if unknown else ()
