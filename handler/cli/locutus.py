@@ -36,7 +36,7 @@ from handler.cli.session import Session
 from handler.config.git_settings import Repository, directory_url
 from handler.config.load import API_VERSION
 from handler.config.renderer_settings import JSONNET, RendererSettings
-from handler.config.settings import Prune, Settings, Target
+from handler.config.settings import Settings, Target
 from handler.config.value_formats import RANGES
 from handler.feedback.exposition import Exposition
 from handler.model.errors import AnnealError
@@ -218,7 +218,7 @@ def _unconfigured(renderer: str) -> Settings:
         namespace=NAMESPACE,
         cluster_scoped=("*",),
         renderer=RendererSettings(renderer),
-        prune=Prune(enabled=False),
+        compat="locutus",
     )
     return Settings((target,), state_namespace=NAMESPACE)
 

@@ -208,8 +208,9 @@ class Target:
         "unowned",
         kind="applySet",
     )
-    compat: Literal["none", "kubernixos"] = _doc(
-        "kubernixos: every object carries the label `kubernixos`, the first 62 hex digits of the sha256 of all of them, as Kubernixos' do.",
+    compat: Literal["none", "kubernixos", "locutus"] = _doc(
+        "kubernixos: every object carries the label `kubernixos`, the first 62 hex digits of the sha256 of all of them, as Kubernixos' do; "
+        "locutus: what git no longer declares stays: only steps delete.",
         "none",
     )
     ignore: tuple[IgnoreRule, ...] = _doc("Fields that others may own.", factory=tuple)
@@ -246,6 +247,11 @@ class Target:
     def instance(self) -> Instance | None:
         """The object that it is an instance for; None: it is configured (`handler.config.instance_target`)."""
         return None
+
+    @property
+    def prunes_undeclared(self) -> bool:
+        """Whether what git no longer declares goes; Locutus leaves that to steps."""
+        return self.prune.enabled and self.compat != "locutus"
 
     @property
     def is_template(self) -> bool:

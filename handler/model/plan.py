@@ -110,7 +110,7 @@ class Change:
     `unmarked`: it lives in an exclusive namespace, undeclared and without our marks: no member; `until`: when it may be deleted, empty: it
     isn't, or no run has said so yet; `expires`: nothing but its grace keeps it.
     `cause`: why its object is deleted; None: as the action says. `takes`: what Kubernetes deletes because of this change.
-    `canary`: it is left to the step that made it.
+    `of_step`: it is left to the step that made it.
     """
 
     action: Action
@@ -131,7 +131,7 @@ class Change:
     unmarked: bool = False
     until: str = ""
     expires: bool = False
-    canary: bool = False
+    of_step: bool = False
     cause: Cause | None = None
     takes: tuple[Gone, ...] = ()
 

@@ -87,18 +87,18 @@ def _round(
     """Return the changes with what goes with them, and the owners that must stay."""
     found = {change.identity: change for change in changes}
     owner_of = {change.uid: change.identity for change in changes if change.removes and change.uid}
-    held: dict[Identity, str] = {}
+    roots, held = {**owner_of}, dict[Identity, str]()  # which change of the plan takes each; which of these must stay
     while more := [each for uid, each in dependants.items() if uid not in owner_of and owner_of.keys() >= {*each.owners}]:
         for each in more:
-            owner = owner_of[each.owners[0]]
-            owner_of[each.uid] = owner
+            owner = owner_of[each.uid] = owner_of[each.owners[0]]
+            roots[each.uid] = roots[each.owners[0]]
             anew = remade(each.identity)
             if anew is not None:
                 reason = f"{'its owner' if each.cause is Cause.OWNER else 'what holds it,'} {owner} goes"
                 found[each.identity] = replace(anew, action=Action.RECREATE, cause=each.cause, reason=reason, managed_fields=b"")
                 owner_of[each.uid] = each.identity
             elif each.kept:
-                held[owner] = f"{each.identity} would go with it: {each.kept}"
+                held[roots[each.uid]] = f"{each.identity} would go with it: {each.kept}"
             else:
                 gone = Gone(each.identity, each.uid, each.cause, owner, each.is_counted, each.is_member)
                 found[owner] = replace(found[owner], takes=(*found[owner].takes, gone))

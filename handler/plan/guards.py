@@ -69,17 +69,15 @@ def hold_for(plan: Plan, members: int, prune: Prune, reads: str, settings: str, 
     return Hold(hold_id(keys, reads, settings), tuple(reasons), keys)
 
 
-def refuse_where_off(plan: Plan, target: Target) -> None:
-    """Raise PlanRefused of all that would go although the target prunes nothing, whatever would take it."""
+def lost_though_off(plan: Plan, target: Target) -> list[Problem]:
+    """Return why a plan is refused: all that would go although the target prunes nothing, whatever would take it."""
     if target.prune.enabled:
-        return
+        return []
     places = {change.identity: change.manifest.place for change in plan.changes if change.manifest}
     lost = ((each, f"would be deleted, and prune is off: {SAID[each.cause]}") for each in plan.gone if each.counted)
     found = [Problem(str(each.identity), seen, places.get(each.by or each.identity, "")) for each, seen in lost]
     ways_out = ("or take the change back that deletes it",)
-    problems = [lacking(each, target.name, {"prune.enabled": ("true",)}, ways_out) for each in found]
-    if problems:
-        raise PlanRefused(*problems)
+    return [lacking(each, target.name, {"prune.enabled": ("true",)}, ways_out) for each in found]
 
 
 def hold_id(keys: Sequence[Key], reads: str, settings: str) -> str:

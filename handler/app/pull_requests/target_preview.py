@@ -207,7 +207,7 @@ def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
         then.stages,
         state.kinds,
         state.namespaces,
-        prune=target.prune.enabled,
+        prune=target.prunes_undeclared,
         planned_hooks=then.planned_hooks,
         due=all_due(then.planned_hooks, then.planned_rollout, state, then.digest, force=False),
         notes=then.notes,

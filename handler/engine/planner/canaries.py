@@ -46,7 +46,7 @@ class Canaries:
         step = self.steps.get(change.identity)
         if step is None or not is_canary(live):
             return change
-        return replace(change, action=Action.SKIP, reason=f"canary of {step.identity}; goes when its rollout ends", canary=True)
+        return replace(change, action=Action.SKIP, reason=f"canary of {step.identity}; goes when its rollout ends", of_step=True)
 
 
 def is_canary(live: Object) -> bool:

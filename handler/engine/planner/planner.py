@@ -29,7 +29,7 @@ from handler.engine.planner.members import living
 from handler.engine.planner.prune_check import PruneCheck
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.siblings import SiblingQuestions
-from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
+from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, Problem
 from handler.model.health import Health
 from handler.model.hidden_fields import HiddenFields
 from handler.model.names import GroupKind, Identity, Resource
@@ -46,6 +46,7 @@ from handler.plan.hooks import PlannedHooks
 from handler.plan.ignore import Ignoring
 from handler.plan.inventory import Membership, TargetMarks
 from handler.plan.kubernixos_leftovers import Leftovers
+from handler.plan.missing_settings import joined
 from handler.plan.prune import PruneFacts, is_outside, judge, leaving, left_to, needs_asking, protection, prune_stages
 from handler.plan.rollout import PlannedRollout
 from handler.plan.write_order import WriteOrder
@@ -200,8 +201,9 @@ class Planner:
 
     def _guarded(self, plan: Plan, ask: PlanRequest, comparison: Comparison) -> Plan:
         """Return the plan with why it must wait. Raises PlanRefused: something goes although prune is off."""
-        guards.refuse_where_off(plan, self.target)
-        members = comparison.members - sum(change.canary or change.is_left for change in plan.prunes)
+        if refused := guards.lost_though_off(plan, self.target):
+            raise PlanRefused(*joined(refused))
+        members = comparison.members - sum(change.of_step or change.is_left for change in plan.prunes)
         strangers = held_strangers(plan.changes, comparison.living, self.target.prune)
         guarded = {**ask.guarded, **guards.names_made_anew(plan.changes, ask.renamed), **strangers}
         return replace(plan, hold=guards.hold_for(plan, members, self.target.prune, ask.reads, ask.settings, guarded))

@@ -34,6 +34,7 @@ from handler.plan import guards
 from handler.plan.admission import Desired
 from handler.plan.compare import SECRET, Comparison
 from handler.plan.judge import Judge, skipped
+from handler.plan.missing_settings import joined
 from handler.plan.prune import PruneFacts, judge
 from handler.plan.quoted_refusal import quoted
 from handler.plan.takeover import foreseen
@@ -97,7 +98,8 @@ class Previewer:
         prunes = steps.without(self._prunes(ask, comparison))
         plan = Plan(target.name, ask.commit, acting.staged(stages, steps.deleted), prunes, due=ask.due, renderer=ask.renderer)
         plan = replace(plan, notes=ask.notes, live_members=comparison.members)
-        problems = (*(item for item in found if isinstance(item, Problem)), *steps.problems)
+        refused = joined(guards.lost_though_off(plan, target))
+        problems = (*(item for item in found if isinstance(item, Problem)), *steps.problems, *refused)
         apart = sum(self._is_apart(identity) for identity in comparison.desired) + len(self._unjudged) if self.server else 0
         return Preview(plan, problems, self.server is not None, apart, ask.guarded).held(target.prune)
 

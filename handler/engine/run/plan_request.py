@@ -66,7 +66,7 @@ def _show(run: RunContext, ask: PlanRequest, planned: Planned) -> tuple[str, ...
 
 def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
     prepared, state = inputs.prepared, run.state
-    prunes = run.deps.target.prune.enabled and run.job.prune
+    prunes = run.deps.target.prunes_undeclared and run.job.prune
     rolling = is_due(state, prepared.digest, force=run.force)
     due = all_due(prepared.planned_hooks, prepared.planned_rollout, state, prepared.digest, force=run.force)
     return PlanRequest(
@@ -122,7 +122,7 @@ def _exclusive(run: RunContext) -> ExclusiveRequest:
     looks = bool(beside) or (bool(target.exclusive) and job.prune and bool(person or rests))
     now = run.deps.planner.api.server_time() if looks else 0.0  # one clock for all workers: a grace isn't cut by one that is fast
     reasons = (
-        "prune is off" if not target.prune.enabled else "",
+        "prune is off" if not target.prunes_undeclared else "",
         f"drift is {target.drift}" if target.drift != "correct" else "",
         _KEPT if run.recovery else "",
     )

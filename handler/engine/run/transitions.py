@@ -171,7 +171,7 @@ def orphans(state: State, planned: Planned, now: float) -> tuple[Orphan, ...]:
     before = [orphan for orphan in state.orphans if not orphan.unmarked]
     known = {orphan.uid: orphan for orphan in before}
     found = (change for change in planned.plan.prunes if not change.unmarked)
-    kept = [change for change in found if change.action is Action.SKIP and not change.canary]
+    kept = [change for change in found if change.action is Action.SKIP and not change.of_step]
     looked = planned.scopes
     unseen = [each for each in before if looked is not None and each.identity.namespace and each.identity.namespace not in looked]
     seen = (replace(known.get(each.uid, Orphan(each.uid, each.identity, stamp(now))), sibling=each.sibling) for each in kept)

@@ -38,7 +38,7 @@ LIVE = {"metadata": {"labels": {canary.LABEL: "api"}}}
 def test_a_canary_of_a_rollout_that_is_due_is_its_steps_to_remove() -> None:
     kept = Canaries.of(rollout(), due=True, gradual=True).kept(PRUNE, LIVE)
     assert (kept.action, kept.reason) == (Action.SKIP, "canary of Deployment/shop/api; goes when its rollout ends")
-    assert kept.canary
+    assert kept.of_step
 
 
 @pytest.mark.parametrize(

@@ -196,13 +196,15 @@ def test_what_an_annotation_leaves_alone_is_left_by_a_step_too(rolled: Rolled) -
 
 
 @pytest.mark.parametrize("lives", [False, True])
-def test_what_no_member_is_is_made_anew_if_it_is_there_whatever_lives(rolled: Rolled, lives: bool) -> None:
+@pytest.mark.parametrize("action", ["DeleteIfExist", "Recreate"])
+def test_no_step_deletes_what_no_member_is_and_nothing_says_whether_it_lives(rolled: Rolled, action: str, lives: bool) -> None:
     rolled.live(config_map("web"))
     if lives:
         rolled.shop.post(MAPS, config_map("job", "canary"))
-    found = rolled.preview(rolled.request({"job": "Recreate"}, config_map("job"), config_map("web")))
-    made = change(found.plan, "job")
-    assert (made.action, made.reason, made.uid, made.fields) == (Action.RECREATE, f"step job in all makes it anew, {IF_THERE}", "", ())
+    found = rolled.preview(rolled.request({"job": action}, config_map("job"), config_map("web")))
+    expected = [(Action.CREATE, "ConfigMap/shop/job")] if action == "Recreate" else []
+    assert acts(found.plan.changes) == [*expected, (Action.UNCHANGED, "ConfigMap/shop/web")]
+    assert (found.plan.gone, found.plan.hold) == ((), None)
     _only_lists(rolled)
 
 
@@ -216,7 +218,7 @@ def test_where_values_may_decide_what_lives_what_is_made_anew_tells_nothing_of_i
 
 
 # --- DeleteIfExist
-@pytest.mark.parametrize("prune", [Prune(), Prune(enabled=False), FEW], ids=["prunes", "prunes nothing", "holds"])
+@pytest.mark.parametrize("prune", [Prune(), FEW], ids=["prunes", "holds"])
 def test_members_that_a_step_deletes_go_in_its_stage_as_by_a_run(prune: Prune) -> None:
     rolled = Rolled.of(prune=prune)
     rolled.live(*map(config_map, ("old", "older", "web", "gone")))
@@ -224,8 +226,17 @@ def test_members_that_a_step_deletes_go_in_its_stage_as_by_a_run(prune: Prune) -
     seen, planned = rolled.both(rolled.request(steps, *map(config_map, ("old", "older", "web"))))
     assert change(seen, "old") == change(planned, "old")
     assert (change(seen, "old").action, change(seen, "old").reason) == (Action.PRUNE, "step old in all deletes it")
-    assert change(seen, "gone").action is (Action.PRUNE if prune.enabled else Action.SKIP)
+    assert change(seen, "gone").action is Action.PRUNE
     assert bool(seen.hold) is (prune is FEW)
+
+
+def test_where_prune_is_off_a_step_that_deletes_is_refused_as_by_a_run() -> None:
+    rolled = Rolled.of(prune=Prune(enabled=False))
+    rolled.live(*map(config_map, ("old", "web")))
+    ask = rolled.request({"old": "DeleteIfExist"}, *map(config_map, ("old", "web")))
+    with pytest.raises(PlanRefused) as refused:
+        rolled.run(ask)
+    assert rolled.preview(ask).problems == refused.value.problems
 
 
 def test_a_delete_step_that_isnt_due_leaves_its_object_to_the_prune(rolled: Rolled) -> None:
@@ -242,46 +253,7 @@ def test_a_rollout_that_only_deletes_is_no_empty_render() -> None:
     assert seen.hold is not None, "the last one of ours would go"
 
 
-@pytest.mark.parametrize("lives", [False, True])
-def test_what_no_member_is_goes_if_it_is_there_whatever_lives(rolled: Rolled, lives: bool) -> None:
-    rolled.live(config_map("web"))
-    if lives:
-        rolled.shop.post(MAPS, config_map("old", "canary"))
-    ask = rolled.request({"old": "DeleteIfExist"}, config_map("old"), config_map("web"))
-    found = rolled.preview(ask)
-    gone = change(found.plan, "old")
-    assert (gone.action, gone.reason, gone.uid, gone.manifest) == (Action.PRUNE, f"step old in all deletes it, {IF_THERE}", "", None)
-    assert found.plan.hold is not None
-    assert found.plan.hold.reasons == ("the only live object would be deleted, it isn't declared any more, if what steps name is there",), (
-        "as the run's is, where it is there"
-    )
-    assert bool(rolled.run(ask).hold) is lives
-    _only_lists(rolled)
-
-
-def test_what_a_step_may_find_hides_no_hold_that_is_certain() -> None:
-    rolled = Rolled.of(prune=Prune())
-    rolled.live(config_map("old"))
-    ask = rolled.request({"old": "DeleteIfExist", "stray": "DeleteIfExist"}, config_map("old"), config_map("stray"))
-    hold = rolled.preview(ask).plan.hold
-    assert hold is not None
-    assert hold.reasons == ("the only live object would be deleted, it isn't declared any more",)
-    assert rolled.run(ask).hold == hold
-
-
-def test_a_stray_among_several_that_a_step_may_find_is_counted() -> None:
-    rolled = Rolled.of(prune=Prune())
-    rolled.live(config_map("old"), config_map("web"))
-    rolled.shop.post(MAPS, config_map("stray"))
-    steps = dict.fromkeys(("old", "stray", "missing"), "DeleteIfExist")
-    ask = rolled.request(steps, *map(config_map, ("old", "stray", "missing", "web")))
-    assert rolled.run(ask).hold is not None
-    assert rolled.preview(ask).plan.hold is not None
-
-
-@pytest.mark.parametrize("prune", [Prune(), Prune(enabled=False)])
-def test_a_protected_member_isnt_deleted_and_hides_no_other(prune: Prune) -> None:
-    rolled = Rolled.of(prune=prune)
+def test_a_protected_member_isnt_deleted_and_hides_no_other(rolled: Rolled) -> None:
     rolled.live(protected(config_map("kept")), config_map("old"), config_map("web"))
     steps = {"kept": "DeleteIfExist", "old": "DeleteIfExist"}
     ask = rolled.request(steps, config_map("kept"), config_map("old"), config_map("web"))
@@ -334,7 +306,7 @@ def test_an_object_that_only_carries_our_label_is_no_member(rolled: Rolled) -> N
     copied["metadata"]["annotations"] = {"anneal.dev/prune": "disabled"}
     rolled.shop.post(MAPS, copied)
     found = rolled.preview(rolled.request({"copy": "DeleteIfExist"}, config_map("copy"), config_map("web")))
-    assert (change(found.plan, "copy").reason, found.problems) == (f"step copy in all deletes it, {IF_THERE}", ())
+    assert (acts(found.plan.changes), found.plan.gone, found.problems) == ([(Action.CREATE, "ConfigMap/shop/web")], (), ())
 
 
 def _only_lists(rolled: Rolled) -> None:

@@ -18,7 +18,7 @@ from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, applyset_id, identity_of
-from handler.model.plan import Action, Change, Plan
+from handler.model.plan import Action, Cause, Change, Plan
 from handler.model.render import Rendered
 from handler.model.tree import ReadSet
 from handler.plan.admission import Admission
@@ -208,11 +208,18 @@ def test_an_object_deleted_by_a_due_step_is_a_prune_in_the_stage_of_its_group(cl
     found = cluster.plan(step, *bodies)
     assert actions(found) == {"web": Action.CREATE, "free": Action.CREATE}, "nothing lives, nothing goes"
     uid = cluster.has(config("old"))
-    found = cluster.plan(step, *bodies, prune=Prune(enabled=False))
+    found = cluster.plan(step, *bodies, compat="locutus")
     old = change(found, "old")
-    assert (old.action, old.uid, old.reason, old.adopted) == (Action.PRUNE, uid, "step old in all deletes it", False)
+    assert (old.action, old.uid, old.reason, old.cause) == (Action.PRUNE, uid, "step old in all deletes it", Cause.STEP)
     assert [[each.identity.name for each in stage] for stage in found.stages] == [["free"], ["web", "old"]]
     assert found.prunes == ()
+
+
+@pytest.mark.parametrize("action", ["DeleteIfExist", "Recreate"])
+def test_where_prune_is_off_no_step_deletes(cluster: Cluster, action: str) -> None:
+    cluster.has(config("old"))
+    with pytest.raises(PlanRefused, match=r"ConfigMap/shop/old: would be deleted, and prune is off: a step deletes it; set on target shop"):
+        cluster.plan({"old": action}, config("old"), config("web"), prune=Prune(enabled=False))
 
 
 def test_an_object_of_a_delete_step_that_isnt_due_counts_as_undeclared(cluster: Cluster) -> None:
@@ -225,55 +232,28 @@ def test_an_object_of_a_delete_step_that_isnt_due_counts_as_undeclared(cluster: 
         assert found.prunes[0].reason == "no longer declared"
 
 
-def test_an_unowned_object_is_deleted_by_a_step_only_where_it_may_be_adopted(cluster: Cluster) -> None:
-    uid = cluster.has(config("old"), ours=False)
-    bodies = (config("old"), config("web"))
-    found = change(cluster.plan({"old": "DeleteIfExist"}, *bodies), "old")
-    assert (found.action, found.uid, found.adopted) == (Action.PRUNE, uid, True)
-    with pytest.raises(
-        PlanRefused, match=r"exists already and isn't ours, and step old in all would delete it; set on target shop: adopt: unowned"
-    ):
-        cluster.plan({"old": "DeleteIfExist"}, *bodies, adopt="never")
-    assert "old" not in actions(cluster.plan({"old": "DeleteIfExist"}, *bodies, due=False))
-
-
-@pytest.mark.parametrize("action", ["DeleteIfExist", "Recreate"])
-@pytest.mark.parametrize("adopt", ["unowned", ("kubernixos",)])
-def test_no_step_deletes_what_another_tool_deployed_though_the_target_adopts_from_it(cluster: Cluster, action: str, adopt: Any) -> None:
-    cluster.has(config("old", labels={"kubernixos": "c"}), ours=False)
+@pytest.mark.parametrize("adopt", ["unowned", "never", ("kubernixos",)])
+@pytest.mark.parametrize("metadata", [{}, {"labels": {"kubernixos": "c"}}])
+def test_no_step_deletes_what_isnt_a_member_whatever_adopt_says(cluster: Cluster, metadata: Body, adopt: Any) -> None:
+    cluster.has(config("old", **metadata), ours=False)
     with pytest.raises(PlanRefused) as refused:
-        cluster.plan({"old": action}, config("old"), config("web"), adopt=adopt)
-    seen = "belongs to Kubernixos checksum c"
-    if action == "DeleteIfExist" or adopt != "unowned":
-        seen += ", and step old in all would delete it"
-    way_out = "no step deletes what another tool has deployed: write action: CreateOrUpdate until that is taken over, or remove the step"
-    if adopt == "unowned":
-        way_out += "; for both add to target shop: adopt: [kubernixos]; or once: anneal adopt shop --from kubernixos"
-    assert str(refused.value) == f"old.yaml:1: ConfigMap/shop/old: {seen}; {way_out}"
-    taken = cluster.plan({"old": "CreateOrUpdate"}, config("old"), config("web"), adopt=("kubernixos",))
-    assert (change(taken, "old").action, change(taken, "old").adopted) == (Action.UPDATE, True)
+        cluster.plan({"old": "DeleteIfExist"}, config("old"), config("web"), adopt=adopt)
+    said = "ConfigMap/shop/old: isn't a member of target shop, and step old in all would delete it; write action: CreateOrUpdate first"
+    assert said in str(refused.value)
+    assert "old" not in actions(cluster.plan({"old": "DeleteIfExist"}, config("old"), config("web"), adopt=adopt, due=False))
 
 
-def test_a_recreate_step_of_what_another_tool_deployed_names_all_that_an_immutable_field_asks_for(cluster: Cluster) -> None:
-    cluster.has({**config("old", labels={"kubernixos": "c"}), "immutable": True}, ours=False)
-    with pytest.raises(PlanRefused) as refused:
-        cluster.plan({"old": "Recreate"}, config("old", "2"), adopt=("kubernixos",))
-    assert "an immutable field differs" in str(refused.value)
-    assert "write action: CreateOrUpdate until that is taken over, or remove the step; for both write the live value" in str(refused.value)
-    taken = cluster.plan({"old": "CreateOrUpdate"}, config("old"), adopt=("kubernixos",))
-    assert (change(taken, "old").action, change(taken, "old").adopted) == (Action.UPDATE, True)
-
-
-def test_an_unowned_object_is_recreated_where_it_may_be_adopted(cluster: Cluster) -> None:
-    uid = cluster.has(config("old"), ours=False)
-    found = change(cluster.plan({"old": "Recreate"}, config("old")), "old")
-    assert (found.action, found.uid, found.adopted) == (Action.RECREATE, uid, True)
+@pytest.mark.parametrize(("metadata", "adopt"), [({}, "unowned"), ({"labels": {"kubernixos": "c"}}, ("kubernixos",))])
+def test_recreate_takes_what_isnt_a_member_over_in_its_place(cluster: Cluster, metadata: Body, adopt: Any) -> None:
+    uid = cluster.has(config("old", **metadata), ours=False)
+    found = change(cluster.plan({"old": "Recreate"}, config("old"), adopt=adopt), "old")
+    assert (found.action, found.uid, found.adopted) == (Action.UPDATE, uid, True)
 
 
 @pytest.mark.parametrize(
     ("metadata", "ours", "said"),
     [
-        ({"labels": {"argocd.argoproj.io/instance": "other"}}, False, "belongs to Argo CD application other, and step old in all would"),
+        ({"labels": {"argocd.argoproj.io/instance": "other"}}, False, "isn't a member of target shop, and step old in all would"),
         ({"annotations": {"anneal.dev/prune": "disabled"}}, True, "step old in all would delete it, but: protected by anneal.dev/prune"),
         ({"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]}, True, "would delete it, but: owned by Pod x"),
     ],

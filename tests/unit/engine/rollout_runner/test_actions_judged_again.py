@@ -80,20 +80,6 @@ def test_an_object_protected_or_adopted_after_the_plan_isnt_deleted(action: str,
     assert not fake.deleted
 
 
-@pytest.mark.parametrize("action", ["DeleteIfExist", "Recreate"])
-def test_an_unowned_object_that_a_tool_adopts_after_the_plan_isnt_deleted(action: str) -> None:
-    fake = planted()
-    keep(fake, "old", LEAVE)
-    before = fake.uid("old")
-    push_and_meet(fake, action, {"metadata": {"labels": {"kubernixos": "c"}}})
-    result = fake.run()
-    assert result.outcome is Outcome.FAILED, result
-    assert "belongs to Kubernixos checksum c" in str(result.problems[0])
-    assert result.problems[0].fix.startswith("no step deletes what another tool has deployed")
-    assert fake.uid("old") == before
-    assert not fake.deleted
-
-
 @pytest.mark.parametrize(
     ("change", "seen"), [(KEEP, "protected by anneal.dev/prune: disabled"), (OWN, "owned by Pod x"), (LEAVE, "it isn't ours to delete")]
 )

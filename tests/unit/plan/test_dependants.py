@@ -1,0 +1,87 @@
+"""What goes with its owners: named and counted, made anew where git declares it, or a reason to keep the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from handler.model.manifest import Manifest
+from handler.model.names import Identity
+from handler.model.plan import Action, Cause, Change
+from handler.plan.dependants import Dependant, GarbageCollection, collected, dependant_of, may_own_more
+
+OWNER = Identity("apps", "Deployment", "shop", "owner")
+PRUNE = Change(Action.PRUNE, OWNER, "owner", "7", "no longer declared")
+
+
+def named(name: str, kind: str = "ConfigMap", group: str = "") -> Identity:
+    return Identity(group, kind, "shop", name)
+
+
+def below(name: str, *owners: str, kind: str = "ConfigMap", group: str = "", member: bool = False, kept: str = "") -> Dependant:
+    return Dependant(named(name, kind, group), name, owners, member, kept)
+
+
+def declared(name: str, action: Action = Action.UNCHANGED) -> Change:
+    identity = named(name)
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}}
+    return Change(action, identity, name, "3", manifest=Manifest.of(body, f"{name}.yaml:1"))
+
+
+def garbage(changes: Iterable[Change], *listed: Dependant) -> GarbageCollection:
+    changes = tuple(changes)
+    mine = {change.identity: change for change in changes if change.manifest}
+    return collected(changes, listed, mine.get)
+
+
+def taken(found: GarbageCollection) -> list[tuple[str, bool, bool]]:
+    return [(gone.identity.name, gone.counted, gone.is_member) for gone in found.changes[OWNER].takes]
+
+
+def test_what_an_owner_takes_along_is_named_with_it_through_any_depth() -> None:
+    found = garbage([PRUNE], below("leaf", "middle", member=True), below("middle", "owner"), below("other", "somebody"))
+    assert taken(found) == [("middle", True, False), ("leaf", True, True)]
+    assert {gone.by for gone in found.changes[OWNER].takes} == {OWNER}
+    assert {gone.cause for gone in found.changes[OWNER].gone} == {Cause.UNDECLARED, Cause.OWNER}
+
+
+@pytest.mark.parametrize(
+    ("kind", "group"), [("Pod", ""), ("ReplicaSet", "apps"), ("EndpointSlice", "discovery.k8s.io"), ("ControllerRevision", "apps")]
+)
+def test_what_controllers_make_again_is_named_and_not_counted(kind: str, group: str) -> None:
+    assert taken(garbage([PRUNE], below("made", "owner", kind=kind, group=group))) == [("made", False, False)]
+    assert taken(garbage([PRUNE], below("made", "owner", kind=kind, group=group, member=True))) == [("made", True, True)]
+
+
+def test_what_has_another_owner_that_stays_stays() -> None:
+    assert garbage([PRUNE], below("shared", "owner", "somebody")) == GarbageCollection()
+    both = [PRUNE, Change(Action.PRUNE, named("second"), "second", "1")]
+    assert garbage(both, below("shared", "owner", "second")).changes[OWNER].takes[0].identity == named("shared")
+
+
+def test_an_owner_that_stays_takes_nothing() -> None:
+    assert garbage([Change(Action.SKIP, OWNER, "owner"), declared("a", Action.UPDATE)], below("leaf", "owner")) == GarbageCollection()
+
+
+def test_a_declared_member_is_made_anew_and_takes_what_it_owns() -> None:
+    found = garbage([PRUNE, declared("mine")], below("mine", "owner", member=True), below("leaf", "mine"))
+    made = found.changes[named("mine")]
+    assert (made.action, made.cause, made.uid) == (Action.RECREATE, Cause.OWNER, "mine")
+    assert [str(gone.identity) for gone in made.takes] == ["ConfigMap/shop/leaf"]
+    assert OWNER not in found.changes, "nothing else goes with it"
+
+
+def test_what_may_not_go_keeps_its_owner_and_all_that_this_would_take() -> None:
+    found = garbage([PRUNE, declared("mine")], below("mine", "owner", member=True), below("data", "mine", kept="holds data"))
+    assert found == GarbageCollection({}, {OWNER: "ConfigMap/shop/data would go with it: holds data"})
+
+
+def test_what_an_owner_of_no_known_kind_may_own_beside_is_one_line() -> None:
+    custom = [Change(Action.PRUNE, named(name, "Widget", "example.com"), name) for name in "dcba"]
+    assert may_own_more([PRUNE, *custom]) == ("may own more, which goes, too: Widget/shop/a, Widget/shop/b, Widget/shop/c and 1 more",)
+    assert may_own_more([PRUNE]) == ()
+
+
+def test_an_object_without_owners_goes_with_nothing() -> None:
+    assert dependant_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "a"}}) is None
