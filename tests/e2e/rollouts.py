@@ -28,11 +28,14 @@ def group(name: str, *steps: Document, parallel: bool = False) -> Document:
     return {"name": name, "parallel": parallel, "steps": list(steps)}
 
 
+def document(*groups: Document, parallel: bool = False) -> Document:
+    spec = {"parallel": parallel, "groups": list(groups)}
+    return {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "all"}, "spec": spec}
+
+
 def push(shop: Shop, documents: list[Document], *groups: Document, parallel: bool = False) -> str:
     """Declare these documents and this Rollout over them, and push both as one commit."""
-    spec = {"parallel": parallel, "groups": list(groups)}
-    body = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "all"}, "spec": spec}
-    shop.work.write(ROLLOUT, json.dumps(body, indent=1))
+    shop.work.write(ROLLOUT, json.dumps(document(*groups, parallel=parallel), indent=1))
     return shop.push(*documents)
 
 

@@ -59,10 +59,10 @@ class PlanParts:
         return PlanParts(declared, steps, tuple(map(one, self.prunes)), tuple(map(one, self.exclusive)))
 
 
-def with_losses(parts: PlanParts, check: PruneCheck, comparison: Comparison, listed: Iterable[Dependant]) -> PlanParts:
-    """Return a plan's changes with what goes along. `listed`: what exclusive namespaces hold that has owners.
+def with_losses(parts: PlanParts, comparison: Comparison, listed: Iterable[Dependant]) -> PlanParts:
+    """Return a plan's changes with what goes along. `listed`: whatever was listed and may go with others.
 
-    Raises PlanRefused: what is made anew, or a step deletes, would take what may not go; its content can't be listed; see `_refuse_owners`.
+    Raises PlanRefused: what is made anew, or a step deletes, would take what may not go.
     """
 
     def remade(identity: Identity) -> Change | None:
@@ -70,8 +70,6 @@ def with_losses(parts: PlanParts, check: PruneCheck, comparison: Comparison, lis
         may = item is not None and item.mode in (Mode.APPLY, Mode.RECREATE, Mode.KEEP) and identity.group_kind not in LASTING
         return change if may and change is not None and change.action in _LIVES else None
 
-    inside = check.inside(parts.declared.values())
-    listed = (*listed, *check.owned.values(), *comparison.dependants.values(), *inside)
     found = collected(parts.all, listed, remade)
     problems = []
     for identity, why in found.kept.items():
@@ -81,13 +79,11 @@ def with_losses(parts: PlanParts, check: PruneCheck, comparison: Comparison, lis
             problems.append(Problem(str(identity), f"would be deleted ({change.reason}), but {why}", place, "take that change back"))
     if problems:
         raise PlanRefused(*problems)
-    parts = parts.over(found.changes, found.kept)
-    _refuse_owners(check, comparison.desired.values(), parts)
-    return parts
+    return parts.over(found.changes, found.kept)
 
 
 # --- owners that git names
-def _refuse_owners(check: PruneCheck, desired: Iterable[Desired], parts: PlanParts) -> None:
+def refuse_owners(check: PruneCheck, desired: Iterable[Desired], parts: PlanParts) -> None:
     """Raise PlanRefused of every declared object with an owner that isn't there, can't be its owner, or goes by this plan."""
     going = {change.uid for change in parts.all if change.removes}
     asked = [item for item in desired if _OWNED in item.manifest.raw and item.mode is not Mode.LEAVE]

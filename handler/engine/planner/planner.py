@@ -169,7 +169,10 @@ class Planner:
         self._remember([change for identity, change in changes.items() if identity not in comparison.same], comparison)
         prunes = tuple(change for change in self._prunes(ask, comparison, handover, check) if change.identity not in going)
         found = self._found(ask, comparison, handover)
-        parts = losses.with_losses(PlanParts(changes, going, prunes, found.changes), check, comparison, found.dependants)
+        parts = PlanParts(changes, going, prunes, found.changes)
+        listed = (*check.inside(changes.values()), *check.owned.values(), *comparison.dependants.values(), *found.dependants)
+        parts = losses.with_losses(parts, comparison, listed)
+        losses.refuse_owners(check, comparison.desired.values(), parts)
         changes, prunes = dict(parts.declared), parts.prunes
         bodies = {**comparison.candidates, **found.bodies}
         ordered = self._ordered([*prunes, *parts.exclusive], bodies)

@@ -22,11 +22,12 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.config.settings import Prune
 from handler.engine.health.target_health import HealthOfPlan
+from handler.engine.planner.losses import PlanParts, with_losses
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview_rollout import StepPreviewer, held_for
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem, QuotaExceeded
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, PlanRefused, Problem, QuotaExceeded
 from handler.model.field_masking import MASKED
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold, Plan
@@ -94,14 +95,23 @@ class Previewer:
         acting = RolloutActions.of(ask.planned_rollout, ask.due, self._judge(comparison), comparison)
         steps = StepPreviewer(self.planner, acting, self._is_unsure, self.guessed).steps(changes)
         changes = steps.over(changes)
-        stages = [tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages]
-        prunes = steps.without(self._prunes(ask, comparison))
-        plan = Plan(target.name, ask.commit, acting.staged(stages, steps.deleted), prunes, due=ask.due, renderer=ask.renderer)
+        parts = PlanParts(changes, steps.deleted, steps.without(self._prunes(ask, comparison)), ())
+        parts, owning = self._with_losses(parts, comparison)
+        stages = [tuple(parts.declared[item.identity] for item in stage if item.identity in parts.declared) for stage in ask.stages]
+        plan = Plan(target.name, ask.commit, acting.staged(stages, parts.steps), parts.prunes, due=ask.due, renderer=ask.renderer)
         plan = replace(plan, notes=ask.notes, live_members=comparison.members)
         refused = joined(guards.lost_though_off(plan, target))
-        problems = (*(item for item in found if isinstance(item, Problem)), *steps.problems, *refused)
+        problems = (*(item for item in found if isinstance(item, Problem)), *steps.problems, *owning, *refused)
         apart = sum(self._is_apart(identity) for identity in comparison.desired) + len(self._unjudged) if self.server else 0
         return Preview(plan, problems, self.server is not None, apart, ask.guarded).held(target.prune)
+
+    def _with_losses(self, parts: PlanParts, comparison: Comparison) -> tuple[PlanParts, tuple[Problem, ...]]:
+        """Return the changes with the members that go with their owners; nothing where values that aren't in git may decide what lives."""
+        mine = [each for each in comparison.dependants.values() if each.is_member and not self.guessed]
+        try:
+            return with_losses(parts, comparison, mine), ()
+        except PlanRefused as error:
+            return parts, error.problems
 
     def _judge(self, comparison: Comparison) -> Judge:
         return Judge(self.planner.target, self.planner.ours, comparison.hides)

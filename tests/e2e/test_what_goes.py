@@ -1,0 +1,143 @@
+"""One law for everything that deletes: whatever goes was in the plan, was counted, was told, and is reported; kubectl is the judge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pytest
+
+from handler.cli import diff
+from handler.cli.output import Output
+from handler.config.settings import HoldAbove, Prune
+from handler.model.plan import Gone
+from handler.model.result import Outcome
+from tests.e2e.conftest import Open
+from tests.e2e.documents import Document, config_map
+from tests.e2e.one_target import PATH, Shop, told
+from tests.e2e.pull_request_host import PullRequests
+from tests.e2e.serve_process import until
+from tests.e2e.ways_to_go import WAYS, Way, uids
+
+NONE, OFF, ALL = Prune(hold_above=HoldAbove(0, 0.0)), Prune(enabled=False), Prune(hold_above=HoldAbove(1000, 1.0))
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_whatever_goes_was_in_the_plan_was_counted_and_told_and_is_reported(
+    name: str, open_shop: Open, capsys: pytest.CaptureFixture[str]
+) -> None:
+    way = WAYS[name]
+    shop = open_shop(**way.settings, prune=ALL)
+    shop.create_namespace()
+    documents = way.first(shop)
+    way.commit(shop, documents, first=True)
+    shop.work.push()
+    shop.applied()
+    way.between(shop)
+    before, all_of_it = uids(shop, documents), way.lost | way.free
+    assert before.keys() >= all_of_it
+    _foretold(shop, way)
+    way.commit(shop, way.then(shop))
+    shop.work.push()
+    _held(shop, way)
+    _off(shop, way)
+    assert uids(shop, documents) == before, "a plan that waits or is refused touches nothing"
+    shop.configure(prune=ALL)
+    plan = shop.run("oneoff", dry_run=True).plan
+    assert plan is not None
+    assert _names(gone for gone in plan.gone if gone.counted) == way.lost
+    assert _names(gone for gone in plan.gone if not gone.counted) >= way.free
+    capsys.readouterr()
+    diff.show(Output(), plan)
+    text = capsys.readouterr().out
+    assert all(f"/{one}" in text for one in all_of_it), text
+    result = shop.applied()
+    until(lambda: {one for one, uid in before.items() if uids(shop, documents).get(one) != uid} == all_of_it)
+    assert _names(gone for change in result.written for gone in change.gone) >= all_of_it, "what really happened is reported"
+
+
+def _names(found: Iterable[Gone]) -> set[str]:
+    return {gone.identity.name.partition(".")[0] for gone in found}
+
+
+def _foretold(shop: Shop, way: Way) -> None:
+    """The comment on a pull request of the second commit names what goes, deletions first, and counts it in its first line."""
+    if not way.foretold:
+        return
+    pulls = PullRequests.of(shop)
+    way.commit(shop, way.then(shop))
+    shop.work.git("push", "-q", "-f", "origin", "HEAD:refs/heads/change")
+    head = shop.work.git("rev-parse", "HEAD").strip()
+    shop.work.git("reset", "-q", "--hard", "origin/main")
+    pulls.plan(head)
+    lines = pulls.host.text.splitlines()
+    first = next(line for line in lines if "**" in line)
+    told = [line for line in lines if line.startswith("- ")]
+    assert all(any(f"/{one}" in line for line in told) for one in way.lost), lines
+    counted = sum(int(number) for number, word in re.findall(r"(\d+) to (delete|recreate)", first))
+    assert counted == len(way.lost), first
+
+
+def _held(shop: Shop, way: Way) -> None:
+    """The guard that lets nothing go counts all of it, and a run waits."""
+    if not way.lost:
+        return
+    shop.configure(prune=NONE)
+    result = shop.run()
+    assert result.outcome is Outcome.HELD, told(result)
+    assert result.plan is not None
+    assert result.plan.hold is not None
+    assert f"{len(way.lost)} of " in result.plan.hold.reasons[0]
+    named = " ".join(name for _, name, _ in result.plan.hold.changes)
+    assert all(f"/{one}" in named for one in way.lost)
+
+
+def _off(shop: Shop, way: Way) -> None:
+    """Where prune is off nothing goes: what would take it is refused, or left alone."""
+    if not way.lost:
+        return
+    shop.configure(prune=OFF)
+    result = shop.run("oneoff", force=True, dry_run=True)
+    if way.kept:
+        assert result.plan is not None, told(result)
+        assert result.plan.gone == ()
+        return
+    assert result.outcome is Outcome.FAILED, told(result)
+    refused = {str(problem.subject) for problem in result.problems}
+    assert any(f"/{one}" in each for one in way.lost for each in refused), refused
+
+
+def _owner(shop: Shop, name: str, uid: str = "") -> list[dict[str, str]]:
+    live = shop.live(config_map(shop.name, name))
+    return [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid or (live["metadata"]["uid"] if live else "gone")}]
+
+
+def test_an_owner_that_git_names_must_live_and_stay(open_shop: Open) -> None:
+    shop = open_shop(prune=OFF)
+    shop.create_namespace()
+    owner, other = config_map(shop.name, "owner"), config_map(shop.name, "other")
+    shop.push(owner, other)
+    shop.applied()
+
+    def refused(owners: list[dict[str, str]], *declared: Document) -> str:
+        shop.push(*declared, config_map(shop.name, "below", ownerReferences=owners))
+        result = shop.run()
+        assert result.outcome is Outcome.FAILED, told(result)
+        assert shop.live(config_map(shop.name, "below")) is None
+        (problem,) = result.problems
+        assert problem.place.startswith(f"{PATH}/ConfigMap-{shop.name}-below.yaml:1")
+        return f"{problem.subject} {problem.message}"
+
+    strange = "0b7e9d3c-0000-4000-8000-000000000000"
+    assert f"(uid {strange}), which isn't there in namespace {shop.name}" in refused(_owner(shop, "owner", strange), owner, other)
+    assert "which isn't there" in refused([{**_owner(shop, "owner")[0], "name": "nobody"}], owner, other)
+    served = [{**_owner(shop, "owner")[0], "kind": "Widget", "apiVersion": "example.com/v1"}]
+    assert "is of a kind that the server doesn't serve" in refused(served, owner, other)
+    shop.configure(prune=ALL)
+    assert "which goes by this plan" in refused(_owner(shop, "owner"), other)
+    below = config_map(shop.name, "below", ownerReferences=_owner(shop, "owner"))
+    shop.push(owner, other, below)
+    shop.applied()
+    shop.push(owner, config_map(shop.name, "other", {"key": "2"}), below)
+    shop.applied()
+    assert shop.live(below), "the garbage collector leaves it"

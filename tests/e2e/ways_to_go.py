@@ -1,0 +1,154 @@
+"""Every way in which a run has live objects go: two commits of a shop, what happens live between them, and what is gone then."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from handler.config.settings import RecreateSettings
+from tests.e2e import rollouts
+from tests.e2e.documents import Document, config_map, definition, deployment, job, offer
+from tests.e2e.one_target import Shop
+from tests.e2e.rollouts import group, step
+from tests.e2e.serve_process import until
+
+Made = Callable[[Shop], list[Document]]
+REST = ("rest-1", "rest-2", "rest-3")
+"""What stays in every way, so that no guard but the one that counts holds."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """`first`, `then`: what two commits declare beside REST; `between`: what happens live. `lost`: names of the objects that go, counted.
+
+    `free`: those that go and aren't counted; `rollout`: the second commit's steps, by name of their objects; `kept`: prune off leaves the
+    objects alone, where it refuses else; `foretold`: the comment on a pull request names them, too; `settings`: of the target.
+    """
+
+    first: Made
+    then: Made
+    lost: frozenset[str]
+    between: Callable[[Shop], None] = lambda _: None
+    free: frozenset[str] = frozenset()
+    rollout: Mapping[str, str] = field(default_factory=dict)
+    kept: bool = False
+    foretold: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def commit(self, shop: Shop, documents: list[Document], *, first: bool = False) -> str:
+        """Commit these documents, with the Rollout of those that have a step; the first commit creates them."""
+        stepped = [one for one in documents if one["metadata"]["name"] in self.rollout]
+        steps = [step("CreateOrUpdate" if first else self.rollout[one["metadata"]["name"]], one) for one in stepped]
+        if steps:
+            shop.work.write(rollouts.ROLLOUT, json.dumps(rollouts.document(group("all", *steps)), indent=1))
+        return shop.declare(*documents, *(config_map(shop.name, name) for name in REST))
+
+
+def owned(kind: str, name: str, by: str) -> Callable[[Shop], None]:
+    """Let a live object be owned by a live ConfigMap, as an operator does."""
+
+    def done(shop: Shop) -> None:
+        owner = shop.live(config_map(shop.name, by))
+        assert owner
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": by, "uid": owner["metadata"]["uid"]}
+        patch = json.dumps({"metadata": {"ownerReferences": [reference]}})
+        shop.kubectl.run("patch", kind, name, "-n", shop.name, "--field-manager", "operator", "-p", patch)
+
+    return done
+
+
+def ended(name: str) -> Callable[[Shop], None]:
+    """Wait until a Job has ended."""
+    return lambda shop: until(lambda: bool(((shop.live(job(shop.name, name)) or {}).get("status") or {}).get("completionTime")))
+
+
+def immutable(shop: Shop, value: str, **metadata: Any) -> Document:
+    return {**config_map(shop.name, "old", {"key": value}, **metadata), "immutable": True}
+
+
+def selecting(shop: Shop, value: str) -> Document:
+    """A Deployment whose selector, which can't be changed, says this."""
+    made = deployment(shop.name, "old", annotations={"anneal.dev/recreate": "allow"})
+    made["spec"]["selector"]["matchLabels"] = made["spec"]["template"]["metadata"]["labels"] = {"app": value}
+    return made
+
+
+def scoped(shop: Shop, scope: str) -> Document:
+    """A kind of this scope, which can't be changed."""
+    made = definition(shop.group)
+    made["spec"]["scope"] = scope
+    return made
+
+
+WAYS = {
+    "prune": Way(lambda s: [config_map(s.name, "old")], lambda _: [], frozenset({"old"}), kept=True),
+    "immutable": Way(
+        lambda s: [immutable(s, "1", annotations={"anneal.dev/recreate": "allow"})],
+        lambda s: [immutable(s, "2", annotations={"anneal.dev/recreate": "allow"})],
+        frozenset({"old"}),
+    ),
+    "selector": Way(lambda s: [selecting(s, "1")], lambda s: [selecting(s, "2")], frozenset({"old"})),
+    "recreate.kinds": Way(
+        lambda s: [immutable(s, "1")],
+        lambda s: [immutable(s, "2")],
+        frozenset({"old"}),
+        settings={"recreate": RecreateSettings(kinds=("ConfigMap",))},
+    ),
+    "finished Job": Way(
+        lambda s: [job(s.name, "old")],
+        lambda s: [job(s.name, "old", "migrate:2")],
+        frozenset(),
+        ended("old"),
+        free=frozenset({"old"}),
+    ),
+    "DeleteIfExist": Way(
+        lambda s: [config_map(s.name, "old")],
+        lambda s: [config_map(s.name, "old")],
+        frozenset({"old"}),
+        rollout={"old": "DeleteIfExist"},
+        settings={"rollout": rollouts.ROLLOUT},
+    ),
+    "Recreate": Way(
+        lambda s: [config_map(s.name, "old")],
+        lambda s: [config_map(s.name, "old", {"key": "2"})],
+        frozenset({"old"}),
+        rollout={"old": "Recreate"},
+        settings={"rollout": rollouts.ROLLOUT},
+    ),
+    "owned by what goes": Way(
+        lambda s: [config_map(s.name, "old"), config_map(s.name, "below")],
+        lambda _: [],
+        frozenset({"old", "below"}),
+        owned("configmap", "below", "old"),
+        kept=True,
+    ),
+    "declared and owned by what goes": Way(
+        lambda s: [config_map(s.name, "old"), config_map(s.name, "below")],
+        lambda s: [config_map(s.name, "below")],
+        frozenset({"old", "below"}),
+        owned("configmap", "below", "old"),
+        kept=True,
+    ),
+    "definition made anew": Way(
+        lambda s: [scoped(s, "Namespaced"), offer(s.group, s.name, "one")],
+        lambda s: [scoped(s, "Cluster")],
+        frozenset({"offers", "one"}),
+        foretold=False,
+        settings={"recreate": RecreateSettings(kinds=("CustomResourceDefinition.apiextensions.k8s.io",))},
+    ),
+}
+
+
+def uids(shop: Shop, documents: list[Document]) -> dict[str, str]:
+    """Return the uid of each object that lives, by its name, as kubectl sees it."""
+    found = {document["metadata"]["name"].partition(".")[0]: _live(shop, document) for document in documents}
+    return {name: live["metadata"]["uid"] for name, live in found.items() if live and "deletionTimestamp" not in live["metadata"]}
+
+
+def _live(shop: Shop, document: Document) -> Document | None:
+    with contextlib.suppress(AssertionError):  # its kind is served no longer
+        return shop.live(document)
+    return None
