@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.model.api_groups import is_certainly_custom
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.plan import Action, Cause, Change, Gone
@@ -106,7 +105,9 @@ def _round(
 
 
 def may_own_more(changes: Iterable[Change]) -> tuple[str, ...]:
-    """Return one line of what goes and may own what no LIST has shown: of kinds that only their operators know."""
-    unknown = sorted(str(change.identity) for change in changes if change.removes and is_certainly_custom(change.identity.group))
-    named = ", ".join(unknown[:_NAMED]) + (f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else "")
-    return (f"may own more, which goes, too: {named}",) if unknown else ()
+    """Return one line of what goes and may own what no LIST has shown."""
+    going = sorted(change.identity for change in changes if change.removes and change.cause is not Cause.FINISHED)
+    if not going:
+        return ()
+    named = ", ".join(map(str, going[:_NAMED])) + (f" and {len(going) - _NAMED} more" if len(going) > _NAMED else "")
+    return (f"{named} may own more: what is of other kinds than the target has, and is owned by what goes, goes, too",)

@@ -77,10 +77,10 @@ def test_what_may_not_go_keeps_its_owner_and_all_that_this_would_take() -> None:
     assert found == GarbageCollection({}, {OWNER: "ConfigMap/shop/data would go with it: holds data"})
 
 
-def test_what_an_owner_of_no_known_kind_may_own_beside_is_one_line() -> None:
-    custom = [Change(Action.PRUNE, named(name, "Widget", "example.com"), name) for name in "dcba"]
-    assert may_own_more([PRUNE, *custom]) == ("may own more, which goes, too: Widget/shop/a, Widget/shop/b, Widget/shop/c and 1 more",)
-    assert may_own_more([PRUNE]) == ()
+def test_what_goes_may_own_what_was_not_listed_which_is_one_line() -> None:
+    (line,) = may_own_more([PRUNE, *(Change(Action.PRUNE, named(name), name) for name in "cba")])
+    assert line.startswith("ConfigMap/shop/a, ConfigMap/shop/b, ConfigMap/shop/c and 1 more may own more: ")
+    assert may_own_more([Change(Action.RECREATE, OWNER, "owner", cause=Cause.FINISHED), declared("a", Action.UPDATE)]) == ()
 
 
 def test_an_object_without_owners_goes_with_nothing() -> None:
