@@ -15,11 +15,13 @@ from typing import Any
 
 from handler.cluster.live import members
 from handler.config.settings import Target
+from handler.engine.planner.losses import PlanParts, with_losses
 from handler.engine.planner.planner import Planned, Planner
 from handler.model.errors import ClusterUnavailable
 from handler.model.names import KUBERNIXOS, Identity, identity_of, uid_and_version
 from handler.model.plan import Action, Change
 from handler.model.render import Rendered
+from handler.plan.dependants import dependant_of
 from handler.plan.kubernixos_leftovers import Leftovers, is_inside, is_looked_through
 from handler.plan.prune import judge, leaving, left_to
 
@@ -34,7 +36,8 @@ def with_leftovers(planner: Planner, planned: Planned, rendered: Rendered) -> Pl
     rule = Leftovers(planner.target, planner.applyset, rendered.checksum)
     kept: list[Change] = []
     going: dict[Identity, Object] = {}
-    for live in _unwanted(planner, planned, rule, _declared(rendered, planner.target)):
+    unwanted = list(_unwanted(planner, planned, rule, _declared(rendered, planner.target)))
+    for live in unwanted:
         why = rule.kept(live)
         if why:
             kept.append(_skipped(live, why))
@@ -43,8 +46,10 @@ def with_leftovers(planner: Planner, planned: Planned, rendered: Rendered) -> Pl
     claims = planned.decision.handover.claims(going)
     kept += [left_to(going.pop(identity), *claim) for identity, claim in claims.items()]
     changes = _judged(planner, planned, list(going.values()))
-    found = [*planned.plan.prunes, *changes, *kept]
-    return replace(planned, plan=replace(planned.plan, prunes=tuple(found)), bodies=planned.bodies | going, leftovers=rule)
+    comparison = planned.decision.comparison
+    owned = [*comparison.dependants.values(), *filter(None, map(dependant_of, unwanted))]
+    parts = with_losses(PlanParts({}, {}, (*planned.plan.prunes, *changes, *kept), ()), comparison, owned)
+    return replace(planned, plan=replace(planned.plan, prunes=parts.prunes), bodies=planned.bodies | going, leftovers=rule)
 
 
 def _declared(rendered: Rendered, target: Target) -> set[Identity]:
