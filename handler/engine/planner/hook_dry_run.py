@@ -1,8 +1,7 @@
 """Due hooks, dry-run before the first write: a migration that the server would refuse must not be found out when half is applied.
 
-Law: a hook for which a live object makes way is tried under a scratch name. What a hook deletes is in the plan: a member that no rollout made
-as this hook is counted, what one did is only named. What isn't ours is never deleted for a hook; nor is what others than the hook itself
-protect.
+Law: a hook for which a live object makes way is tried under a scratch name. What a hook deletes is in the plan: counted, unless a rollout
+made it as this hook. What isn't ours is never deleted for a hook; nor is what others than the hook itself protect.
 """
 
 from __future__ import annotations

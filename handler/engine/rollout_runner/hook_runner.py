@@ -1,8 +1,8 @@
 """Hooks, carried out: in waves, each created, followed to its end, and deleted by its policies when its phase is over.
 
 Law: each transition stands in the record before what follows it. What has ended isn't run again in the same rollout, what runs is waited
-for, what is gone stays gone. Deleted is only what a rollout made as this hook, in whatever state it is, or what the plan names, under its uid;
-what loses data with it, or is protected by others than the hook itself, never.
+for, what is gone stays gone. Deleted is only what a rollout made as this hook, in whatever state it is, or what the plan names, under its
+uid; what loses data with it, or is protected by others than the hook itself, never.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CREATE_ONLY = "1"  # A resourceVersion without a uid: an absent object is creat
 
 @dataclass(slots=True)
 class HookRunner:
-    """Carries out the hooks of one rollout. `lost`: what the plan counted and hooks have deleted; made anew, where they leave a successor."""
+    """Carries out the hooks of one rollout. `lost`: what hooks have deleted of what the plan counted, or made anew."""
 
     run: RunContext
     planned_hooks: PlannedHooks
