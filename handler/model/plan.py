@@ -86,9 +86,14 @@ class Gone:
         group = f"{self.identity.group}/" if self.identity.group else ""
         return ("lose", f"{group}{self.identity}", self.uid)
 
+    @property
+    def why(self) -> str:
+        """Why it goes, for people: `a retention policy deletes it (StatefulSet/shop/db)`."""
+        return f"{SAID[self.cause]} ({self.by})" if self.by else SAID[self.cause]
+
     def __str__(self) -> str:
         """`PersistentVolumeClaim/shop/data-db-0 goes, too: a retention policy deletes it (StatefulSet/shop/db)`."""
-        return f"{self.identity} goes, too: {SAID[self.cause]} ({self.by})" if self.by else f"{self.identity} goes: {SAID[self.cause]}"
+        return f"{self.identity} goes{', too' if self.by else ''}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)

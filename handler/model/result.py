@@ -10,7 +10,7 @@ from functools import reduce
 from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.numbers import many
-from handler.model.plan import Action, Change, FieldChange, Gone, Plan, tally
+from handler.model.plan import LOST, Action, Change, FieldChange, Gone, Plan, tally
 
 
 class Outcome(StrEnum):
@@ -198,12 +198,14 @@ def _fields(before: Sequence[FieldChange], after: Sequence[FieldChange]) -> tupl
 
 
 def wrote(changes: Sequence[Change]) -> str:
-    """Say what was written: `3 objects written, 2 pruned`."""
+    """Say what was written: `3 objects written, 2 pruned, 1 lost`."""
     pruned = sum(change.action is Action.PRUNE for change in changes)
-    written = len(changes) - pruned
-    if not pruned:
-        return f"{many(written, 'object')} written"
-    return f"{many(written, 'object')} written, {pruned} pruned" if written else f"{many(pruned, 'object')} pruned"
+    written, lost = len(changes) - pruned, sum(gone.counted for change in changes for gone in change.takes)
+    told = [f"{written} written"] if written or not pruned else []
+    told += [f"{pruned} pruned"] if pruned else []
+    told += [f"{lost} {LOST}"] if lost else []
+    number, _, rest = ", ".join(told).partition(" ")
+    return f"{many(int(number), 'object')} {rest}"
 
 
 def _message(rounds: Sequence[Result], outcome: Outcome, before: Sequence[Change], written: Sequence[Change]) -> str:

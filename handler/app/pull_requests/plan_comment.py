@@ -22,7 +22,7 @@ from handler.model.commit_status import StatusState, fitting
 from handler.model.errors import Problem
 from handler.model.names import Identity
 from handler.model.numbers import counted, many
-from handler.model.plan import SAID, Action, Change, FieldChange, Gone, Plan
+from handler.model.plan import Action, Change, FieldChange, Gone, Plan
 from handler.model.tree import printable
 
 LINES = 60
@@ -240,7 +240,7 @@ def _lines(each: TargetPreview) -> Iterator[_Line]:
     """Yield all lines of a target's plan: what would hold it, what goes away, mistakes, the rest."""
     plan = each.plan
     holds = plan.hold.reasons if plan and plan.hold else ()
-    lost = [Change(_gone_by(gone), gone.identity, reason=_why(gone)) for gone in plan.lost] if plan else []
+    lost = [Change(_gone_by(gone), gone.identity, reason=gone.why) for gone in plan.lost] if plan else []
     changes = sorted((*_told(plan), *lost), key=lambda change: (_SIGNS[change.action][1], change.identity)) if plan else []
     mine = each.mine | {gone.identity for gone in plan.lost if gone.by in each.mine} if plan else each.mine
     yield from (_Line(f"! {reason}", _Rank.DANGER) for reason in holds)
@@ -254,10 +254,6 @@ def _lines(each: TargetPreview) -> Iterator[_Line]:
 
 def _gone_by(gone: Gone) -> Action:
     return Action.RECREATE if gone.returns else Action.PRUNE
-
-
-def _why(gone: Gone) -> str:
-    return f"{SAID[gone.cause]}: {gone.by}" if gone.by else SAID[gone.cause]
 
 
 def _changes(changes: Sequence[Change], mine: Collection[Identity], rank: _Rank) -> Iterator[_Line]:
