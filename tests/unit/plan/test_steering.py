@@ -143,6 +143,13 @@ def test_an_annotation_that_was_probably_meant_for_us_is_refused(key: str, near:
     assert asked({"anneal.dev/identity": "shop:x", "anneal.dev/team": "a", "example.com/prunee": "b"}).problems == ()
 
 
+@pytest.mark.parametrize(("part", "key"), [("annotations", "anneal.dev/rollout"), ("labels", "anneal.dev/canary")])
+def test_what_marks_a_rollouts_own_objects_is_refused_in_git(part: str, key: str) -> None:
+    (problem,) = asked({key: "x"}, part).problems
+    assert (problem.place, problem.fix) == ("web.yaml:1", "remove it from git")
+    assert f"metadata.{part} holds {key}, " in problem.message
+
+
 def test_all_refused_annotations_are_told_together_with_their_places() -> None:
     marks = [{f"{FLUX}/ssa": "Ignor"}, {"kluctl.io/delete": "true", "kapp.k14s.io/nonce": ""}]
     bodies = [document(name=f"c{number}", metadata={"annotations": each}) for number, each in enumerate(marks)]
