@@ -135,7 +135,8 @@ def _refusal(decision: DryRun, item: Desired, hook: Hook, live: dict[str, Any], 
     if refusal or not deletes(hook):
         return refusal
     seen = "lives already, isn't ours, and this hook would have to delete it"
-    return Problem(str(item.identity), seen, item.manifest.place, f"delete it by hand: {kubectl('delete', item.identity)}")
+    fix = f"give the hook another name; or, if nothing needs it, delete it by hand: {kubectl('delete', item.identity)}"
+    return Problem(str(item.identity), seen, item.manifest.place, fix)
 
 
 def _dry_run(decision: DryRun, item: Desired, body: dict[str, Any]) -> list[Finding]:

@@ -227,3 +227,10 @@ def test_no_fix_for_a_refused_annotation_deletes_an_object_that_holds_data(kind:
     )
     (problem,) = steering.asked(declared, declared.body()).problems
     assert (problem.fix == DROP) is (kind != "ConfigMap")
+
+
+@pytest.mark.parametrize(("kind", "api"), [("Job", "batch/v1"), ("Deployment", "apps/v1")])
+def test_only_what_runs_to_its_own_end_is_told_to_become_a_hook(kind: str, api: str) -> None:
+    declared = Manifest.of(document(kind, api=api, metadata={"annotations": {"kapp.k14s.io/nonce": "1"}}), "web.yaml:1")
+    (problem,) = steering.asked(declared, declared.body()).problems
+    assert ("argocd.argoproj.io/hook" in problem.fix) is (kind == "Job")
