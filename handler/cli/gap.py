@@ -51,6 +51,8 @@ def _gap(output: Output, found: Gap) -> None:
             output.detail(f"    and {many(each.omitted, 'field')} more")
     for due in found.due:
         output.line(f"> {due.group}: {due.action} {due.identity}", "warn")
+    for gone in found.lost:
+        output.line(f"- {gone.action:10} {gone.object}  ({gone.reason}{'; held' if gone.held else ''})", "bad")
     words = ", ".join(f"{number} {word}" for word, number in named(found.fields, FIELDS).items() if number)
     print_end(output, found.seen, named(found.counts, OBJECTS), f"; fields: {words}" if words else "")
     if found.differs:

@@ -220,12 +220,12 @@ class _Following:
 
     def agreed_to(self, plan: Plan) -> None:
         """Take the changes of a plan as agreed to."""
-        self._agreed |= {_facts(plan, change) for change in plan.writes}
+        self._agreed |= _facts(plan)
 
     def agrees(self, plan: Plan) -> bool:
         """Show a plan and ask; one that changes nothing more than what was agreed to isn't asked about again."""
         self._session.events.drained(SETTLE)
-        wanted = {_facts(plan, change) for change in plan.writes}
+        wanted = _facts(plan)
         if self._agreed and wanted <= self._agreed:
             return True
         output = self._session.output
@@ -233,7 +233,7 @@ class _Following:
             if self._agreed:
                 output.line("something moved meanwhile; the plan is another one now:", "warn")
             diff.show(output, plan)
-            removed = sum(change.removes for change in plan.changes)
+            removed = sum(gone.counted for gone in plan.gone)
             seen = f"{many(removed, 'object')} of {plan.target} would be deleted. " if removed else ""
             self.declined = not self._asked(f"{seen}Go on?")
         if not self.declined:
@@ -258,8 +258,11 @@ class _Following:
                 self.printed.add(change.identity)
 
 
-def _facts(plan: Plan, change: Change) -> Shown:
-    return plan.commit, change.identity, str(change.action), change.fields, change.manifest.raw if change.manifest else b""
+def _facts(plan: Plan) -> set[Shown]:
+    found = {
+        (plan.commit, each.identity, str(each.action), each.fields, each.manifest.raw if each.manifest else b"") for each in plan.writes
+    }
+    return found | {(plan.commit, gone.identity, str(gone.cause), (), b"") for gone in plan.lost}
 
 
 def _interrupt() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from handler.model.plan import Change
+from handler.model.plan import LOST, Change
 from handler.model.result import Outcome
 from handler.model.run_event import HealthChanged, InstanceGone, ObjectsWritten, OpenWait, PlanHeld, RunEnded, RunPhase, RunPlanned
 
@@ -190,8 +190,10 @@ class LiveRuns:
 
     def _wrote(self, picture: _Picture, changes: Sequence[Change]) -> None:
         picture.written.extend((_cut(str(change.identity)), str(change.action)) for change in changes)
-        picture.total += len(changes)
-        names, now = {str(change.identity) for change in changes}, self._clock()
+        lost = [gone for change in changes for gone in change.takes if gone.counted]
+        picture.written.extend((_cut(str(gone.identity)), LOST) for gone in lost)
+        picture.total += len(changes) + len(lost)
+        names, now = {str(each) for each in (*(change.identity for change in changes), *(gone.identity for gone in lost))}, self._clock()
         for stage in picture.stages:
             stage.wrote(names, now)
 

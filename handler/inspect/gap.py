@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 
 from handler.inspect.look import Look, Seen
 from handler.inspect.signs import ObjectState
-from handler.model.plan import Action, Change, Due
+from handler.model.plan import Action, Change, Due, Gone
 from handler.plan.gap import MOST, FieldState, GapField, ObjectGap
 
 FIELDS = 200  # fields of one object that are listed
+LOST = 1000  # objects that go beside the listed ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,30 @@ class GapObject:
 
 
 @dataclass(frozen=True, slots=True)
+class LostObject:
+    """A live object that goes beside those: with others, or by a hook. `held`: once that is approved."""
+
+    action: str
+    object: str
+    group: str
+    uid: str
+    reason: str
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
-    """The gap of a target. `counts`: objects by state; `fields`: fields by state; `omitted`: how many objects `objects` leaves out."""
+    """The gap of a target. `counts`: objects by state; `fields`: fields by state; `omitted`: how many objects `objects` leaves out.
+
+    `lost`: what goes beside them.
+    """
 
     seen: Seen
     counts: dict[str, int]
     fields: dict[str, int]
     objects: tuple[GapObject, ...]
     due: tuple[Due, ...]
+    lost: tuple[LostObject, ...]
     omitted: int = 0
 
     @property
@@ -79,7 +96,13 @@ def gap_of(look: Look) -> Gap:
         fields={str(state): counted[state] for state in FieldState},
         objects=tuple(objects),
         due=look.result.plan.due if look.result.plan else (),
+        lost=tuple(_lost(look, gone) for gone in look.result.plan.lost[:LOST]) if look.result.plan else (),
     )
+
+
+def _lost(look: Look, gone: Gone) -> LostObject:
+    action, _, uid = gone.key()
+    return LostObject(action, str(gone.identity), gone.identity.group, uid, gone.why, (action, uid) in look.held)
 
 
 def _order(each: GapObject) -> tuple[int, str, str]:

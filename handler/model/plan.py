@@ -43,6 +43,7 @@ class Cause(StrEnum):
     FINISHED = "finished"
     STEP = "step"
     HOOK = "hook"
+    REPEATED = "repeated"
     OWNER = "owner"
     CONTENT = "content"
     VOLUME = "volume"
@@ -54,11 +55,14 @@ SAID = {
     Cause.FINISHED: "the finished one makes way for its successor",
     Cause.STEP: "a step deletes it",
     Cause.HOOK: "a hook takes its place, or deletes it",
+    Cause.REPEATED: "a rollout made it as this hook",
     Cause.OWNER: "its owner goes",
     Cause.CONTENT: "what holds it goes",
     Cause.VOLUME: "a retention policy deletes it",
 }
 """Each cause for people."""
+OF_ITS_OWN = frozenset({Cause.FINISHED, Cause.REPEATED})
+"""Causes by which an object makes way for its own successor: named, not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +86,14 @@ class Gone:
         group = f"{self.identity.group}/" if self.identity.group else ""
         return ("lose", f"{group}{self.identity}", self.uid)
 
+    @property
+    def why(self) -> str:
+        """Why it goes, for people: `a retention policy deletes it (StatefulSet/shop/db)`."""
+        return f"{SAID[self.cause]} ({self.by})" if self.by else SAID[self.cause]
+
     def __str__(self) -> str:
         """`PersistentVolumeClaim/shop/data-db-0 goes, too: a retention policy deletes it (StatefulSet/shop/db)`."""
-        return f"{self.identity} goes, too: {SAID[self.cause]} ({self.by})" if self.by else f"{self.identity} goes: {SAID[self.cause]}"
+        return f"{self.identity} goes{', too' if self.by else ''}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +171,7 @@ class Change:
             return ()
         anew = self.action is Action.RECREATE
         cause = self.cause or (Cause.ANEW if anew else Cause.UNDECLARED)
-        own = Gone(self.identity, self.uid, cause, counted=cause is not Cause.FINISHED, is_member=not self.unmarked, returns=anew)
+        own = Gone(self.identity, self.uid, cause, counted=cause not in OF_ITS_OWN, is_member=not self.unmarked, returns=anew)
         return ((own,) if self.removes else ()) + self.takes
 
     @property
@@ -247,6 +256,12 @@ class Plan:
         """Every live object that will be gone because of the run, once, whatever takes it."""
         found = [gone for change in self.changes for gone in change.gone] + [gone for due in self.due for gone in due.gone]
         return tuple({gone.uid or str(gone.identity): gone for gone in reversed(found)}.values())[::-1]
+
+    @property
+    def lost(self) -> tuple[Gone, ...]:
+        """What counts of it beside what is pruned and recreated: what goes with others, or by a hook."""
+        own = {change.identity for change in self.changes if change.removes}
+        return tuple(each for each in self.gone if each.counted and each.identity not in own)
 
     @property
     def writes(self) -> tuple[Change, ...]:

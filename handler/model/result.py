@@ -10,7 +10,7 @@ from functools import reduce
 from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.numbers import many
-from handler.model.plan import Action, Change, FieldChange, Plan, tally
+from handler.model.plan import LOST, Action, Change, FieldChange, Gone, Plan, tally
 
 
 class Outcome(StrEnum):
@@ -115,6 +115,11 @@ class Result:
         """What is planned and not done."""
         return self.plan.writes if self.plan and self.outcome in ONLY_PLANNED else ()
 
+    @property
+    def losing(self) -> tuple[Gone, ...]:
+        """What would go with that, or by hooks, beside what would be pruned and recreated."""
+        return self.plan.lost if self.plan and self.outcome in ONLY_PLANNED else ()
+
 
 def summed(rounds: Sequence[Result]) -> Result:
     """Return the end of a run from the ends of its rounds, the first first, with what all of them wrote.
@@ -142,7 +147,8 @@ def summed(rounds: Sequence[Result]) -> Result:
     mine = {change.identity for change in written}
     left = [change for change in plan.changes if change.identity not in mine or outcome in ONLY_PLANNED] if plan else []
     counts = tally(written)
-    for word, number in tally(left, done=outcome not in ONLY_PLANNED).items():
+    by_hooks = [gone for due in plan.due for gone in due.gone] if plan and outcome in ONLY_PLANNED else []
+    for word, number in tally(left, done=outcome not in ONLY_PLANNED, also=by_hooks).items():
         counts[word] = counts.get(word, 0) + number
     return replace(
         last,
@@ -192,12 +198,14 @@ def _fields(before: Sequence[FieldChange], after: Sequence[FieldChange]) -> tupl
 
 
 def wrote(changes: Sequence[Change]) -> str:
-    """Say what was written: `3 objects written, 2 pruned`."""
+    """Say what was written: `3 objects written, 2 pruned, 1 lost`."""
     pruned = sum(change.action is Action.PRUNE for change in changes)
-    written = len(changes) - pruned
-    if not pruned:
-        return f"{many(written, 'object')} written"
-    return f"{many(written, 'object')} written, {pruned} pruned" if written else f"{many(pruned, 'object')} pruned"
+    written, lost = len(changes) - pruned, sum(gone.counted for change in changes for gone in change.takes)
+    told = [f"{written} written"] if written or not pruned else []
+    told += [f"{pruned} pruned"] if pruned else []
+    told += [f"{lost} {LOST}"] if lost else []
+    number, _, rest = ", ".join(told).partition(" ")
+    return f"{many(int(number), 'object')} {rest}"
 
 
 def _message(rounds: Sequence[Result], outcome: Outcome, before: Sequence[Change], written: Sequence[Change]) -> str:

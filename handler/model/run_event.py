@@ -63,7 +63,7 @@ class RunPhase:
 
 @dataclass(frozen=True, slots=True)
 class RunPlanned:
-    """A run begins to carry out its plan. `stages`: what it will write, as (object, action), in their order; deletions are the last one."""
+    """A run begins to carry out its plan. `stages`: of (object, action), in their order; deletions are the last, and what goes beside."""
 
     target: str
     run: str
@@ -77,7 +77,8 @@ class RunPlanned:
             [(str(each.identity), str(each.action)) for each in stage if each.writes]
             for stage in (plan.relabelled, *plan.stages, plan.prunes)
         )
-        return cls(plan.target, run, plan.commit, tuple(tuple(stage) for stage in found if stage))
+        lost = [(str(each.identity), "lose") for each in plan.lost]
+        return cls(plan.target, run, plan.commit, tuple(tuple(stage) for stage in (*found, lost) if stage))
 
 
 @dataclass(frozen=True, slots=True)

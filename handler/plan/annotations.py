@@ -119,9 +119,11 @@ _APPLICATION = "an option of an Application; on an object it means nothing"
 _SHOWN = "changes only what that tool shows"
 _WAITS = "the target's `wait` decides what is waited for"
 _COMPANION = "means nothing by itself"
-_HOOK = 'annotate it argocd.argoproj.io/hook: Sync, an act that each rollout repeats, or anneal.dev/recreate: "allow", for immutable fields'
+ANEW = 'annotate it anneal.dev/recreate: "allow", for immutable fields, or remove the annotation'
+ACT = "annotate it argocd.argoproj.io/hook: Sync, an act that each rollout deletes and runs again"
+"""The way out, before `ANEW`, of what runs to its own end: of anything else a hook would delete what serves."""
 _GONE = "remove the object from git: it is pruned then; or let a step of a Rollout delete it: action: DeleteIfExist"
-DELETING = frozenset({_HOOK, _GONE})  # the ways out that delete an object
+DELETING = frozenset({ANEW, _GONE})  # the ways out that delete an object
 DROP = "remove the annotation: what the object holds can only be moved by hand, to one of another name"
 _RULES = "write config.kubernetes.io/depends-on: [group/]kind/[namespace/]name instead"
 _BY_CONTENT = "remove it, and name the object by its content, so that each content is an object of its own"
@@ -156,7 +158,7 @@ TABLE = (
     AnnotationRow(ARGO, _SYNC, ("Delete=false", "Delete=confirm"), _LIVE, _PROTECT, _UNDELETED),
     AnnotationRow(ARGO, _SYNC, ("Prune=true", "Delete=true"), _LIVE, _IGNORE, _DEFAULT),
     AnnotationRow(ARGO, _SYNC, _either("PruneLast"), _LIVE, _IGNORE, "pruning always comes last"),
-    AnnotationRow(ARGO, _SYNC, ("Force=true,Replace=true",), _GIT, _REFUSE, "each sync would delete it and create it anew", _HOOK),
+    AnnotationRow(ARGO, _SYNC, ("Force=true,Replace=true",), _GIT, _REFUSE, "each sync would delete it and create it anew", ANEW),
     AnnotationRow(ARGO, _SYNC, ("Force=true",), _BOTH, _RECREATE, _ANEW),
     AnnotationRow(
         ARGO,
@@ -190,7 +192,7 @@ TABLE = (
     AnnotationRow(KAPP, _KAPP + "update-strategy", ("skip",), _GIT, _KEEP, _CREATED),
     AnnotationRow(KAPP, _KAPP + "update-strategy", ("fallback-on-replace",), _GIT, _RECREATE, _ANEW),
     AnnotationRow(
-        KAPP, _KAPP + "update-strategy", ("always-replace",), _GIT, _REFUSE, "each change would delete it and create it anew", _HOOK
+        KAPP, _KAPP + "update-strategy", ("always-replace",), _GIT, _REFUSE, "each change would delete it and create it anew", ANEW
     ),
     AnnotationRow(KAPP, _KAPP + "delete-strategy", ("orphan",), _LIVE, _PROTECT, _UNDELETED),
     AnnotationRow(KAPP, _KAPP + "exists", (ANY,), _GIT, _LEAVE, _LEFT_BY_GIT),
@@ -199,7 +201,7 @@ TABLE = (
     AnnotationRow(KAPP, _KAPP + "versioned-*", (ANY,), _GIT, _IGNORE, _COMPANION),
     AnnotationRow(KAPP, _KAPP + "num-versions", (ANY,), _GIT, _IGNORE, _COMPANION),
     AnnotationRow(KAPP, _KAPP + "renew-duration", (ANY,), _GIT, _REFUSE, "nothing is renewed by the clock", "remove it"),
-    AnnotationRow(KAPP, _KAPP + "nonce", (ANY,), _GIT, _REFUSE, "what equals git isn't written again", _HOOK),
+    AnnotationRow(KAPP, _KAPP + "nonce", (ANY,), _GIT, _REFUSE, "what equals git isn't written again", ANEW),
     AnnotationRow(KAPP, _KAPP + "change-rule*", (ANY,), _GIT, _REFUSE, "rules of order are not read", _RULES),
     AnnotationRow(KAPP, _KAPP + "change-group*", (ANY,), _GIT, _IGNORE, _COMPANION),
     AnnotationRow(KAPP, _KAPP + "disable-wait", (ANY,), _GIT, _IGNORE, _WAITS),

@@ -23,6 +23,7 @@ from handler.plan.adoption import Adoptions
 from handler.plan.dependants import Dependant, dependant_of
 from handler.plan.diff import tellable, text_of
 from handler.plan.gap import FieldGaps
+from handler.plan.hooks import is_made
 from handler.plan.ignore import Ignoring
 from handler.plan.inventory import Membership, is_member
 from handler.plan.managed_fields import at_path, is_same
@@ -75,8 +76,9 @@ class Comparison:
 
     @property
     def living(self) -> tuple[Identity, ...]:
-        """The live objects that are ours, but for hooks, which come and go."""
-        return (*self.same, *self.undecided, *self.candidates, *self.left)
+        """The live objects that are ours, but for what rollouts made as hooks, which comes and goes."""
+        hooks = (one for one, live in self.hooks.items() if is_member(live, one, self.ours) and not is_made(live))
+        return (*self.same, *self.undecided, *self.candidates, *self.left, *hooks)
 
     @property
     def members(self) -> int:

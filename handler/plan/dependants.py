@@ -18,7 +18,7 @@ from typing import Any
 
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, identity_of
-from handler.model.plan import Action, Cause, Change, Gone
+from handler.model.plan import OF_ITS_OWN, Action, Cause, Change, Gone
 
 _REMADE = frozenset(
     {
@@ -106,7 +106,7 @@ def _round(
 
 def may_own_more(changes: Iterable[Change]) -> tuple[str, ...]:
     """Return one line of what goes and may own what no LIST has shown."""
-    going = sorted(change.identity for change in changes if change.removes and change.cause is not Cause.FINISHED)
+    going = sorted(change.identity for change in changes if change.removes and change.cause not in OF_ITS_OWN)
     if not going:
         return ()
     named = ", ".join(map(str, going[:_NAMED])) + (f" and {len(going) - _NAMED} more" if len(going) > _NAMED else "")

@@ -13,10 +13,12 @@ from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import canonical
 from handler.model.names import Identity
 from handler.model.numbers import many
-from handler.model.plan import SAID, Action, Change, Hold, Plan
+from handler.model.plan import SAID, Action, Cause, Change, Hold, Plan
+from handler.plan.admission import Desired
 from handler.plan.missing_settings import lacking
 
 Key = tuple[str, str, str]
+_RENAME = "or take the annotations off that make it a hook, or give the hook another name"
 
 
 def refuse_empty(target: str, desired: int, members: int, prune: Prune, *, instance: bool) -> None:
@@ -59,25 +61,32 @@ def hold_for(plan: Plan, members: int, prune: Prune, reads: str, settings: str, 
     lost = sum(each.is_member and not each.returns for each in gone)
     is_renamed = members == 1 and any(change.action is Action.CREATE for change in plan.changes)
     if lost and lost == members and not is_renamed:
-        several = f"all {members} live objects would be deleted, none of them is declared any more"
-        reasons.append(several if members > 1 else "the only live object would be deleted, it isn't declared any more")
+        ends = {each.cause for each in gone} == {Cause.UNDECLARED}
+        several = f"all {members} live objects would be deleted" + (", none of them is declared any more" if ends else "")
+        one = "the only live object would be deleted" + (", it isn't declared any more" if ends else "")
+        reasons.append(several if members > 1 else one)
     if not reasons:
         return None
     lost_fields = {change.key() for change in plan.changes if change.removes or change.drops}
-    along = {each.key() for change in plan.changes for each in change.takes} | {each.key() for due in plan.due for each in due.gone}
-    keys = tuple(sorted({*other, *lost_fields, *along}))
+    keys = tuple(sorted({*other, *lost_fields, *(each.key() for each in plan.lost)}))
     return Hold(hold_id(keys, reads, settings), tuple(reasons), keys)
 
 
-def lost_though_off(plan: Plan, target: Target) -> list[Problem]:
-    """Return why a plan is refused: all that would go although the target prunes nothing, whatever would take it."""
+def lost_though_off(plan: Plan, target: Target, desired: Mapping[Identity, Desired]) -> list[Problem]:
+    """Return why a plan is refused: all that would go although the target prunes nothing, whatever would take it.
+
+    `desired`: what git declares, and where.
+    """
     if target.prune.enabled:
         return []
-    places = {change.identity: change.manifest.place for change in plan.changes if change.manifest}
-    lost = ((each, f"would be deleted, and prune is off: {SAID[each.cause]}") for each in plan.gone if each.counted)
-    found = [Problem(str(each.identity), seen, places.get(each.by or each.identity, "")) for each, seen in lost]
-    ways_out = ("or take the change back that deletes it",)
-    return [lacking(each, target.name, {"prune.enabled": ("true",)}, ways_out) for each in found]
+    found: list[Problem] = []
+    for each in (each for each in plan.gone if each.counted):
+        item = desired.get(each.by or each.identity)
+        seen = f"would be deleted, and prune is off: {SAID[each.cause]}"
+        problem = Problem(str(each.identity), seen, item.manifest.place if item else "")
+        ways_out = (_RENAME if each.cause is Cause.HOOK else "or take the change back that deletes it",)
+        found.append(lacking(problem, target.name, {"prune.enabled": ("true",)}, ways_out))
+    return found
 
 
 def hold_id(keys: Sequence[Key], reads: str, settings: str) -> str:

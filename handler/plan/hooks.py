@@ -1,20 +1,23 @@
 """The hooks of a commit, taken out of what it declares: which objects are acts, when each runs, in which order. Pure.
 
-Law: a hook is declared like any other object, but neither its absence nor its content is drift; it is pruned only once git drops it.
+Law: a hook is declared like any other object, but neither its absence nor its content is drift; it is pruned only once git drops it. A
+member that becomes one stays a member until a rollout has made its successor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from handler.model.errors import PlanRefused, Problem
 from handler.model.names import Identity
 from handler.model.plan import Due
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, MAX_STEPS, Hook, Mode, Phase
 from handler.plan.admission import Desired
+from handler.plan.managed_fields import is_ours_alone
 from handler.plan.order import DEPENDS_ON, Order, order, readable_depends_on, sort_key
-from handler.rollout.hook_annotations import HookRead, read
+from handler.rollout.hook_annotations import ROLLOUT, HookRead, read
 
 PHASES = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)  # the phases that run, in their order
 ACTION = "run"  # the action of a hook in a plan and in the record
@@ -47,6 +50,11 @@ class PlannedHooks:
         """Return what a rollout carries out, but for what an earlier run of the same one has `done`: (phase, object)."""
         found = [Due(str(phase), str(identity), identity, ACTION) for phase in PHASES for identity in self.of(phase)]
         return tuple(due for due in found if (due.group, due.step) not in done)
+
+
+def is_made(live: Mapping[str, Any]) -> bool:
+    """Whether a rollout made a live object as a hook: it carries its mark, and no field manager but ours owns that."""
+    return bool((live["metadata"].get("annotations") or {}).get(ROLLOUT)) and is_ours_alone(live, ("metadata", "annotations", ROLLOUT))
 
 
 def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> tuple[tuple[Desired, ...], PlannedHooks]:

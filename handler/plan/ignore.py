@@ -17,6 +17,7 @@ from handler.model.manifest import at
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
 from handler.model.render import UnstableFields
 from handler.plan.managed_fields import child, owners
+from handler.rollout.hook_annotations import ROLLOUT
 
 ANNOTATION = "anneal.dev/ignore"  # comma-separated JSON pointers (RFC 6901) on a manifest
 _FILLED_IN = {
@@ -43,6 +44,7 @@ _NEVER = frozenset(
         ("metadata", "annotations"),
         ("metadata", "labels", PART_OF),
         ("metadata", "annotations", IDENTITY),
+        ("metadata", "annotations", ROLLOUT),
     }
 )
 """What makes an object that one and ours: no pointer reaches it."""

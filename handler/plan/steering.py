@@ -13,14 +13,17 @@ from typing import Any
 
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest
-from handler.model.names import IDENTITY, LASTING
+from handler.model.names import ACTS, IDENTITY, LASTING, GroupKind
 from handler.model.rollout import Mode
 from handler.model.tree import printable
-from handler.plan.annotations import ANY, DELETING, DROP, TABLE, AnnotationRow, Effect, Side
+from handler.plan.annotations import ACT, ANEW, ANY, DELETING, DROP, TABLE, AnnotationRow, Effect, Side
 from handler.plan.managed_fields import is_ours_alone
+from handler.rollout.canary import LABEL
+from handler.rollout.hook_annotations import ROLLOUT
 
 Rows = tuple[AnnotationRow, ...]
 _OURS = "anneal.dev/"
+_MADE = "which marks what a rollout has made, and lets it delete that"
 _SHOWN = 80  # characters of a value that are shown
 _MODES = {Effect.LEAVE: Mode.LEAVE, Effect.KEEP: Mode.KEEP}
 """The effects that decide how the plan treats an object, the strongest first."""
@@ -77,11 +80,12 @@ def asked(manifest: Manifest, body: Mapping[str, Any]) -> Steering:
     if not (_is_marked(annotations) or _is_marked(labels)):
         return _NOTHING
     marks, misspelt = [mark for mark in _marks(body) if mark.rows or mark.odd], _misspelt(annotations)
-    subject, place, holds = str(manifest.identity), manifest.place, manifest.identity.group_kind in LASTING
+    subject, place, kind = str(manifest.identity), manifest.place, manifest.identity.group_kind
     problems = [Problem(subject, f"{key} means nothing to Anneal", place, f"did you mean {near}?") for key, near in misspelt]
     problems += [_unknown(mark, value, subject, place) for mark in marks for value in mark.odd]
+    problems += [Problem(subject, f"metadata.{part} holds {key}, {_MADE}", place, "remove it from git") for part, key in _made(metadata)]
     found = [(row, mark) for mark in marks for row in mark.rows if row.side & Side.GIT]
-    problems += [_refusal(row, subject, place, holds=holds) for row, _ in found if row.effect is Effect.REFUSE]
+    problems += [_refusal(row, subject, place, kind) for row, _ in found if row.effect is Effect.REFUSE]
     for effect, mode in _MODES.items():
         mark = next((mark for row, mark in found if row.effect is effect), None)
         if mark:
@@ -180,16 +184,21 @@ def _has(metadata: Mapping[str, Any], keys: Mapping[str, Rows]) -> bool:
 
 
 def _misspelt(annotations: Mapping[str, Any]) -> list[tuple[str, str]]:
-    written = annotations.keys() - _EXACT.keys() - {IDENTITY}
+    written = annotations.keys() - _EXACT.keys() - {IDENTITY, ROLLOUT}
     ours = [key.removeprefix(_OURS) for key in _EXACT if key.startswith(_OURS)]
     found = ((key, _near(key.removeprefix(_OURS), ours)) for key in sorted(written) if key.startswith(_OURS))
     return [(key, f"{_OURS}{near}") for key, near in found if near]
 
 
-def _refusal(row: AnnotationRow, subject: str, place: str, *, holds: bool) -> Problem:
-    """Refuse an annotation. `holds`: its object holds data, so that no way out deletes it."""
+def _made(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    return ((part, key) for part, key in (("annotations", ROLLOUT), ("labels", LABEL)) if key in (metadata.get(part) or ()))
+
+
+def _refusal(row: AnnotationRow, subject: str, place: str, kind: GroupKind) -> Problem:
+    """Refuse an annotation; where its object holds data, no way out deletes it."""
     value = "" if ANY in row.values else f": {row.values[0]}"
-    fix = DROP if holds and row.fix in DELETING else row.fix
+    fix = f"{ACT}; or {row.fix}" if row.fix == ANEW and kind in ACTS else row.fix
+    fix = DROP if kind in LASTING and row.fix in DELETING else fix
     return Problem(subject, f"asks by {row.key}{value} for what isn't done: {row.does}", place, fix)
 
 

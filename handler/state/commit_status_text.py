@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from handler.model.commit_status import TEXT, fitting
 from handler.model.numbers import counted
+from handler.model.plan import LOST
 from handler.state.record import Run
 
-_WRITTEN = ("created", "configured", "recreated", "pruned")
+_WRITTEN = ("created", "configured", "recreated", "pruned", LOST)
 
 
 def _written(run: Run) -> dict[str, int]:

@@ -10,7 +10,7 @@ from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError, StillDeleting
 from handler.model.event import ASKED, Delivery
 from handler.model.names import FIELD_MANAGER
-from handler.model.plan import Action, Change, FieldChange
+from handler.model.plan import LOST, Action, Change, FieldChange
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
 from handler.state.record import Drift, Run, RunStatus
@@ -52,7 +52,9 @@ _DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING, Outcome.ROLLED_BAC
 def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float) -> Run:
     """Make the history's entry of a run. `started`: seconds since the epoch; `commit`: None where none could be fetched."""
     changed = [f"{change.identity} {change.action}" for change in result.written]
+    changed += [f"{gone.identity} {LOST}" for change in result.written for gone in change.takes if gone.counted]
     changed += [f"{change.identity} to {change.action}" for change in result.left]
+    changed += [f"{gone.identity} to lose" for gone in result.losing]
     return Run(
         id=result.run,
         trigger=result.trigger,

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.config.settings import RecreateSettings
+from handler.model.rollout import ARGO_HOOK, HELM_HOOK
+from handler.rollout.hook_annotations import ARGO_POLICY
 from tests.e2e import rollouts
 from tests.e2e.documents import Document, config_map, definition, deployment, job, offer
 from tests.e2e.one_target import Shop
@@ -83,6 +85,12 @@ def scoped(shop: Shop, scope: str) -> Document:
     return made
 
 
+def hooked(made: Document, phase: str, policy: str = "") -> Document:
+    """The same object, which is a hook."""
+    made["metadata"]["annotations"] = {ARGO_HOOK: phase} | ({ARGO_POLICY: policy} if policy else {})
+    return made
+
+
 WAYS = {
     "prune": Way(lambda s: [config_map(s.name, "old")], lambda _: [], frozenset({"old"}), kept=True),
     "immutable": Way(
@@ -117,6 +125,23 @@ WAYS = {
         frozenset({"old"}),
         rollout={"old": "Recreate"},
         settings={"rollout": rollouts.ROLLOUT},
+    ),
+    "becomes a hook that is deleted": Way(
+        lambda s: [config_map(s.name, "old"), deployment(s.name, "web")],
+        lambda s: [
+            hooked(config_map(s.name, "old"), "PostSync", "HookSucceeded"),
+            hooked(deployment(s.name, "web"), "PreSync", "BeforeHookCreation,HookSucceeded"),
+        ],
+        frozenset({"old", "web"}),
+    ),
+    "becomes a hook": Way(
+        lambda s: [config_map(s.name, "old"), job(s.name, "act")],
+        lambda s: [
+            hooked(config_map(s.name, "old"), "Sync"),
+            job(s.name, "act", annotations={HELM_HOOK: "pre-install,pre-upgrade"}),
+        ],
+        frozenset({"old", "act"}),
+        ended("act"),
     ),
     "owned by what goes": Way(
         lambda s: [config_map(s.name, "old"), config_map(s.name, "below")],

@@ -22,7 +22,7 @@ from handler.model.commit_status import StatusState, fitting
 from handler.model.errors import Problem
 from handler.model.names import Identity
 from handler.model.numbers import counted, many
-from handler.model.plan import Action, Change, FieldChange, Plan
+from handler.model.plan import Action, Change, FieldChange, Gone, Plan
 from handler.model.tree import printable
 
 LINES = 60
@@ -128,6 +128,8 @@ def _totals(previews: Iterable[TargetPreview]) -> dict[str, int]:
     for each in previews:
         for change in each.plan.writes if each.plan else ():
             found[words[change.action]] += 1
+        for gone in each.plan.lost if each.plan else ():
+            found[words[_gone_by(gone)]] += 1
     return {word: number for word, number in found.items() if number}
 
 
@@ -211,7 +213,7 @@ def _brief(each: TargetPreview) -> str:
 
 
 def _rank(each: TargetPreview) -> _Rank:
-    if each.plan and (each.plan.hold or any(change.removes for change in each.plan.changes)):
+    if each.plan and (each.plan.hold or each.plan.lost or any(change.removes for change in each.plan.changes)):
         return _Rank.DANGER
     return _Rank.MISTAKE if each.problems or each.preview is None else _Rank.REST
 
@@ -238,14 +240,20 @@ def _lines(each: TargetPreview) -> Iterator[_Line]:
     """Yield all lines of a target's plan: what would hold it, what goes away, mistakes, the rest."""
     plan = each.plan
     holds = plan.hold.reasons if plan and plan.hold else ()
-    changes = sorted(_told(plan), key=lambda change: (_SIGNS[change.action][1], change.identity)) if plan else []
+    lost = [Change(_gone_by(gone), gone.identity, reason=gone.why) for gone in plan.lost] if plan else []
+    changes = sorted((*_told(plan), *lost), key=lambda change: (_SIGNS[change.action][1], change.identity)) if plan else []
+    mine = each.mine | {gone.identity for gone in plan.lost if gone.by in each.mine} if plan else each.mine
     yield from (_Line(f"! {reason}", _Rank.DANGER) for reason in holds)
-    yield from _changes([change for change in changes if change.removes], each.mine, _Rank.DANGER)
+    yield from _changes([change for change in changes if change.removes], mine, _Rank.DANGER)
     yield from (_Line(str(problem), _Rank.MISTAKE) for problem in each.problems)
-    yield from _changes([change for change in changes if not change.removes], each.mine, _Rank.REST)
+    yield from _changes([change for change in changes if not change.removes], mine, _Rank.REST)
     if plan:
         yield from (_Line(f"> {due.group}: {due.action} {due.identity}") for due in plan.due)
         yield from (_Line(f"# {note}") for note in plan.notes)
+
+
+def _gone_by(gone: Gone) -> Action:
+    return Action.RECREATE if gone.returns else Action.PRUNE
 
 
 def _changes(changes: Sequence[Change], mine: Collection[Identity], rank: _Rank) -> Iterator[_Line]:

@@ -1,12 +1,12 @@
 """Due hooks, dry-run before the first write: a migration that the server would refuse must not be found out when half is applied.
 
-Law: a hook whose name is taken by an earlier rollout's object is tried under a scratch name. What isn't ours is never deleted for a hook;
-nor is what others than the hook itself protect.
+Law: a hook for which a live object makes way is tried under a scratch name. What a hook deletes is in the plan: counted, unless a rollout
+made it as this hook. What isn't ours is never deleted for a hook; nor is what others than the hook itself protect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,17 +17,20 @@ from handler.engine.planner.dry_run import DryRun
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding
 from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
-from handler.model.names import Identity, kubectl
+from handler.model.names import Identity, kubectl, uid_and_version
+from handler.model.plan import SAID, Action, Cause, Change, Due
 from handler.model.rollout import Hook, Policy
 from handler.plan import missing_objects
 from handler.plan.admission import Desired
-from handler.plan.hooks import PlannedHooks
-from handler.plan.inventory import is_member
+from handler.plan.hooks import PlannedHooks, is_made
+from handler.plan.inventory import Membership, is_member
 from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.managed_fields import is_ours_alone
 from handler.plan.prune import kept_by_itself
 from handler.plan.steering import left_alone
 from handler.rollout.hook_annotations import ROLLOUT, is_act, lasts
+
+_AFTERWARDS = frozenset({Policy.SUCCEEDED, Policy.FAILED})
 
 
 def replaces(hook: Hook) -> bool:
@@ -36,18 +39,17 @@ def replaces(hook: Hook) -> bool:
 
 
 def makes_way(item: Desired, hook: Hook, live: dict[str, Any]) -> bool:
-    """Whether what lives under a hook's name is deleted before it runs; what no rollout made, or is protected, is written over instead.
+    """Whether what lives under a hook's name is deleted before it runs; what is protected is written over instead.
 
     But for a Job and the like, which can't be changed: that goes, or stops the plan (`in_the_way`).
     """
-    made = ROLLOUT in (live["metadata"].get("annotations") or {})
-    return replaces(hook) and (is_act(hook.identity) or (made and not kept(item, live)))
+    return replaces(hook) and (is_act(hook.identity) or not kept(item, live))
 
 
 def kept(item: Desired, live: dict[str, Any]) -> str:
     """Return what keeps a hook's object from being deleted; empty: nothing. A protection that the hook itself declares doesn't."""
     own, meta = item.manifest.body()["metadata"], live["metadata"]
-    made = ROLLOUT in (meta.get("annotations") or {})
+    made = is_made(live)
     others = {
         part: {
             key: value
@@ -73,7 +75,28 @@ def in_the_way(item: Desired, hook: Hook, live: dict[str, Any]) -> Problem | Non
 
 def deletes(hook: Hook) -> bool:
     """Whether one of a hook's policies, or its kind, has its object deleted at any time."""
-    return not lasts(hook.identity.group_kind) and (replaces(hook) or bool(hook.policies & {Policy.SUCCEEDED, Policy.FAILED}))
+    return not lasts(hook.identity.group_kind) and (replaces(hook) or bool(hook.policies & _AFTERWARDS))
+
+
+def deleted(
+    ours: Membership, hooks: Mapping[Identity, dict[str, Any]], planned_hooks: PlannedHooks, due: Iterable[Due], under_way: str = ""
+) -> dict[Identity, Change]:
+    """Return what due hooks delete of members that live under their names (`hooks`), as changes. `under_way`: see `tried`."""
+    found: dict[Identity, Change] = {}
+    for each in due:
+        one, hook, live = each.identity, planned_hooks.hooks.get(each.identity), hooks.get(each.identity)
+        if hook and live and one not in found and is_member(live, one, ours) and not _stays(planned_hooks.items[one], hook, live):
+            runs = under_way and (live["metadata"].get("annotations") or {}).get(ROLLOUT) == f"{each.group} {under_way}"
+            cause = Cause.REPEATED if is_made(live) else Cause.HOOK
+            if not runs or hook.policies & _AFTERWARDS:
+                action = Action.PRUNE if Policy.SUCCEEDED in hook.policies else Action.RECREATE
+                item = planned_hooks.items[one]
+                found[one] = Change(action, one, *uid_and_version(live), SAID[cause], manifest=item.manifest, cause=cause)
+    return found
+
+
+def _stays(item: Desired, hook: Hook, live: dict[str, Any]) -> bool:
+    return not deletes(hook) or bool(kept(item, live)) or bool(live["metadata"].get("deletionTimestamp"))
 
 
 def tried(decision: DryRun, planned_hooks: PlannedHooks, due: Iterable[Identity], under_way: str = "") -> list[Finding]:
@@ -112,7 +135,8 @@ def _refusal(decision: DryRun, item: Desired, hook: Hook, live: dict[str, Any], 
     if refusal or not deletes(hook):
         return refusal
     seen = "lives already, isn't ours, and this hook would have to delete it"
-    return Problem(str(item.identity), seen, item.manifest.place, f"delete it by hand: {kubectl('delete', item.identity)}")
+    fix = f"give the hook another name; or, if nothing needs it, delete it by hand: {kubectl('delete', item.identity)}"
+    return Problem(str(item.identity), seen, item.manifest.place, fix)
 
 
 def _dry_run(decision: DryRun, item: Desired, body: dict[str, Any]) -> list[Finding]:

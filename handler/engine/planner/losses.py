@@ -9,7 +9,7 @@ owner that git names must live: the garbage collector deletes within seconds wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.cluster.api import Api
@@ -18,7 +18,7 @@ from handler.engine.planner.prune_check import PruneCheck
 from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import at, items_at
 from handler.model.names import LASTING, Identity, Resource
-from handler.model.plan import Action, Change
+from handler.model.plan import Action, Change, Due
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
@@ -30,17 +30,18 @@ _OWNED = b'"ownerReferences"'
 
 @dataclass(frozen=True, slots=True)
 class PlanParts:
-    """All changes of a plan, by what makes them: git's declarations, steps that delete, prune, exclusive namespaces."""
+    """All changes of a plan, by what makes them: git's declarations, steps that delete, prune, exclusive namespaces, hooks."""
 
     declared: Mapping[Identity, Change]
     steps: Mapping[Identity, Change]
     prunes: tuple[Change, ...]
     exclusive: tuple[Change, ...]
+    hooks: Mapping[Identity, Change] = field(default_factory=dict)
 
     @property
     def all(self) -> tuple[Change, ...]:
         """Every change."""
-        return (*self.declared.values(), *self.steps.values(), *self.prunes, *self.exclusive)
+        return (*self.declared.values(), *self.steps.values(), *self.prunes, *self.exclusive, *self.hooks.values())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -56,7 +57,13 @@ class PlanParts:
 
         declared = {identity: changes.get(identity, change) for identity, change in self.declared.items()}
         steps = {identity: changes.get(identity, change) for identity, change in self.steps.items()}
-        return PlanParts(declared, steps, tuple(map(one, self.prunes)), tuple(map(one, self.exclusive)))
+        hooks = {identity: changes.get(identity, change) for identity, change in self.hooks.items()}
+        return PlanParts(declared, steps, tuple(map(one, self.prunes)), tuple(map(one, self.exclusive)), hooks)
+
+    def due(self, due: Iterable[Due]) -> tuple[Due, ...]:
+        """Return due steps and hooks, each object that a hook takes with the first that does."""
+        left = dict(self.hooks)
+        return tuple(replace(each, gone=left.pop(each.identity).gone) if each.identity in left else each for each in due)
 
 
 def with_losses(parts: PlanParts, comparison: Comparison, listed: Iterable[Dependant]) -> PlanParts:
@@ -73,7 +80,7 @@ def with_losses(parts: PlanParts, comparison: Comparison, listed: Iterable[Depen
     found = collected(parts.all, listed, remade)
     problems = []
     for identity, why in found.kept.items():
-        change = parts.declared.get(identity) or parts.steps.get(identity)
+        change = parts.declared.get(identity) or parts.steps.get(identity) or parts.hooks.get(identity)
         if change is not None:
             place = change.manifest.place if change.manifest else ""
             problems.append(Problem(str(identity), f"would be deleted ({change.reason}), but {why}", place, "take that change back"))

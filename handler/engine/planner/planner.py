@@ -21,7 +21,7 @@ from handler.engine.planner.canaries import Canaries, foresee
 from handler.engine.planner.dry_run import DryRun
 from handler.engine.planner.exclusive_look import DeclaredObjects, ExclusiveFindings, ExclusiveLook, ExclusiveRequest
 from handler.engine.planner.expired_jobs import RecordedJobs, given
-from handler.engine.planner.hook_dry_run import tried
+from handler.engine.planner.hook_dry_run import deleted, tried
 from handler.engine.planner.join_errors import JoinedErrors
 from handler.engine.planner.losses import PlanParts
 from handler.engine.planner.mark_dry_run import sorted_out
@@ -169,7 +169,8 @@ class Planner:
         self._remember([change for identity, change in changes.items() if identity not in comparison.same], comparison)
         prunes = tuple(change for change in self._prunes(ask, comparison, handover, check) if change.identity not in going)
         found = self._found(ask, comparison, handover)
-        parts = PlanParts(changes, going, prunes, found.changes)
+        hooks = deleted(self.ours, comparison.hooks, ask.planned_hooks, ask.due, ask.under_way)
+        parts = PlanParts(changes, going, prunes, found.changes, hooks)
         listed = (*check.inside(changes.values()), *check.owned.values(), *comparison.dependants.values(), *found.dependants)
         parts = losses.with_losses(parts, comparison, listed)
         losses.refuse_owners(check, comparison.desired.values(), parts)
@@ -192,7 +193,7 @@ class Planner:
             notes=(*ask.notes, *unread, *decision.notes, *sorted(comparison.notes.values()), *also),
             live_members=comparison.members,
             outside=tuple(change.identity for change in prunes if is_outside(change.identity, self.target)),
-            due=ask.due,
+            due=parts.due(ask.due),
             renderer=ask.renderer,
             relabelled=relabelled,
         )
@@ -204,7 +205,7 @@ class Planner:
 
     def _guarded(self, plan: Plan, ask: PlanRequest, comparison: Comparison) -> Plan:
         """Return the plan with why it must wait. Raises PlanRefused: something goes although prune is off."""
-        if refused := guards.lost_though_off(plan, self.target):
+        if refused := guards.lost_though_off(plan, self.target, ask.desired):
             raise PlanRefused(*joined(refused))
         members = comparison.members - sum(change.of_step or change.is_left for change in plan.prunes)
         strangers = held_strangers(plan.changes, comparison.living, self.target.prune)

@@ -3,6 +3,7 @@
     LIST the members (by our label) -> compare each with what is declared -> judged by the server where an identity may dry-run
     what is declared and no member is   created; whether a stranger's object lives under its name isn't asked
     members that aren't declared        deleted, unless they or the target's settings say otherwise
+    what a due hook takes the place of  deleted, as by a run
     what a due step acts on             deleted or made anew as by a run; what no member is, by its name alone (`preview_rollout`)
 
 Law: what a reader of the pull request may not see isn't looked at: no object without our marks, no content of a Namespace. What a Secret
@@ -22,6 +23,7 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.config.settings import Prune
 from handler.engine.health.target_health import HealthOfPlan
+from handler.engine.planner.hook_dry_run import deleted
 from handler.engine.planner.losses import PlanParts, with_losses
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview_rollout import StepPreviewer, held_for
@@ -95,15 +97,22 @@ class Previewer:
         acting = RolloutActions.of(ask.planned_rollout, ask.due, self._judge(comparison), comparison)
         steps = StepPreviewer(self.planner, acting, self._is_unsure, self.guessed).steps(changes)
         changes = steps.over(changes)
-        parts = PlanParts(changes, steps.deleted, steps.without(self._prunes(ask, comparison)), ())
+        hooks = self._by_hooks(ask, comparison)
+        parts = PlanParts(changes, steps.deleted, steps.without(self._prunes(ask, comparison)), (), hooks)
         parts, owning = self._with_losses(parts, comparison)
         stages = [tuple(parts.declared[item.identity] for item in stage if item.identity in parts.declared) for stage in ask.stages]
-        plan = Plan(target.name, ask.commit, acting.staged(stages, parts.steps), parts.prunes, due=ask.due, renderer=ask.renderer)
+        due, renderer = parts.due(ask.due), ask.renderer
+        plan = Plan(target.name, ask.commit, acting.staged(stages, parts.steps), parts.prunes, due=due, renderer=renderer)
         plan = replace(plan, notes=ask.notes, live_members=comparison.members)
-        refused = joined(guards.lost_though_off(plan, target))
+        refused = joined(guards.lost_though_off(plan, target, comparison.desired))
         problems = (*(item for item in found if isinstance(item, Problem)), *steps.problems, *owning, *refused)
         apart = sum(self._is_apart(identity) for identity in comparison.desired) + len(self._unjudged) if self.server else 0
         return Preview(plan, problems, self.server is not None, apart, ask.guarded).held(target.prune)
+
+    def _by_hooks(self, ask: PlanRequest, comparison: Comparison) -> dict[Identity, Change]:
+        """Return what due hooks delete, of members whose names say nothing of values that aren't in git."""
+        live = {each: one for each, one in comparison.hooks.items() if each not in self.unnamed and not self._is_unsure(each)}
+        return deleted(self.planner.ours, live, ask.planned_hooks, ask.due, ask.under_way)
 
     def _with_losses(self, parts: PlanParts, comparison: Comparison) -> tuple[PlanParts, tuple[Problem, ...]]:
         """Return the changes with the members that go with their owners; nothing where values that aren't in git may decide what lives."""

@@ -1,8 +1,8 @@
 """Hooks, carried out: in waves, each created, followed to its end, and deleted by its policies when its phase is over.
 
 Law: each transition stands in the record before what follows it. What has ended isn't run again in the same rollout, what runs is waited
-for, what is gone stays gone. Deleted is only what carries our label and identity, under its uid; what loses data with it, or is protected
-by others than the hook itself, never.
+for, what is gone stays gone. Deleted is only what a rollout made as this hook, in whatever state it is, or what the plan names, under its
+uid; what loses data with it, or is protected by others than the hook itself, never.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED, Journal
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.engine.waits.wait import Waits
-from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, TransientError
+from handler.model.errors import AuthorError, OperatorError, PlanStale, Problem, QuotaExceeded, RolloutFailed, TransientError
 from handler.model.health import Health, Status
 from handler.model.names import Identity
+from handler.model.plan import SAID, Action, Cause, Change, Gone
 from handler.model.rollout import Phase, Policy
 from handler.plan.admission import Desired
-from handler.plan.hooks import ACTION, PlannedHooks
+from handler.plan.hooks import ACTION, PlannedHooks, is_made
 from handler.plan.inventory import is_member
 from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.order import sort_key
@@ -45,13 +46,14 @@ _CREATE_ONLY = "1"  # A resourceVersion without a uid: an absent object is creat
 
 @dataclass(slots=True)
 class HookRunner:
-    """Carries out the hooks of one rollout."""
+    """Carries out the hooks of one rollout. `lost`: what hooks have deleted of what the plan counted, or made anew."""
 
     run: RunContext
     planned_hooks: PlannedHooks
     applier: Applier
     waits: Waits
     journal: Journal
+    lost: dict[Identity, Change] = field(default_factory=dict)
     _ended: set[Identity] = field(default_factory=set)
 
     def expect(self, *phases: Phase) -> None:
@@ -99,7 +101,7 @@ class HookRunner:
             policy = wanted.get(found.outcome) if found else None
             goes = policy in self.planned_hooks.hooks[one].policies and not hook_annotations.lasts(one.group_kind)
             live = self._live(one) if goes else None
-            if live and self._is_of_this(phase, live) and not kept(self._item(one), live):
+            if live and self._is_of_this(phase, live) and self._may_go(one, live) and not kept(self._item(one), live):
                 self._delete(one, live)
 
     # --- one hook
@@ -118,8 +120,12 @@ class HookRunner:
             return None  # it ran, and is gone: see `_verdict`
         uid, version = self._make_way(one, live) if live else ("", _CREATE_ONLY)
         body = self._item(one).manifest.body()
-        body["metadata"]["annotations"][hook_annotations.ROLLOUT] = self._token(phase)
-        return self._created(phase, one, self._writer.apply(self._item(one).resource, body, uid, version))
+        if not (live and uid) or self._may_go(one, live):  # a member that stays for good is never taken for what a rollout made
+            body["metadata"]["annotations"][hook_annotations.ROLLOUT] = self._token(phase)
+        self._created(phase, one, self._writer.apply(self._item(one).resource, body, uid, version))
+        if one in self.lost and not uid:
+            self._lose(replace(self.lost[one], action=Action.RECREATE))
+        return None
 
     def _created(self, phase: Phase, one: Identity, stored: Object) -> None:
         self.applier.stored.note(one, stored)
@@ -140,14 +146,38 @@ class HookRunner:
             raise RolloutFailed(stuck)
         if not going and not makes_way(self._item(one), hook, live):
             return str(meta["uid"]), str(meta["resourceVersion"])
-        self._delete(one, live)
+        if not going and not self._may_go(one, live):
+            place = self._item(one).manifest.place
+            raise PlanStale.of(str(one), "lives, and this hook would delete it, which the plan didn't show", place=place)
+        if not going:
+            self._delete(one, live)
         wanted = [(self._item(one).resource, one, str(meta["uid"]))]
         wait_until_gone(self.applier.planner.api, wanted, self.waits.look, self.applier.lingering)
         return "", _CREATE_ONLY
 
     def _delete(self, one: Identity, live: Object) -> None:
-        if is_member(live, one, self.applier.planner.ours):
-            self._writer.delete(self._item(one).resource, one, str(live["metadata"]["uid"]), propagation="Foreground")
+        uid = str(live["metadata"]["uid"])
+        self._writer.delete(self._item(one).resource, one, uid, propagation="Foreground")
+        named = self._named(uid)
+        if named:
+            change = Change(Action.PRUNE, one, uid, reason=SAID[Cause.HOOK], cause=Cause.HOOK, takes=named[1:])
+            self._lose(change)
+        elif one in self.lost:
+            self._lose(replace(self.lost[one], action=Action.PRUNE))
+
+    def _lose(self, change: Change) -> None:
+        self.lost[change.identity] = change
+        self.run.wrote([change])
+
+    def _may_go(self, one: Identity, live: Object) -> bool:
+        """Whether a rollout made what lives as this hook, or the plan names it."""
+        named = is_made(live) or self._named(str(live["metadata"]["uid"]))
+        return bool(named) and is_member(live, one, self.applier.planner.ours)
+
+    def _named(self, uid: str) -> tuple[Gone, ...]:
+        """Return what the plan counts of an object that a hook deletes, itself first; empty: nothing."""
+        named = (due.gone for due in self.applier.planned.plan.due)
+        return next((gone for gone in named if gone and (gone[0].uid, gone[0].cause) == (uid, Cause.HOOK)), ())
 
     # --- to the end
     def _follow(self, phase: Phase, todo: Sequence[Identity]) -> None:
@@ -203,5 +233,4 @@ class HookRunner:
         return f"{phase} {token(known)}"
 
     def _is_of_this(self, phase: Phase, live: Object) -> bool:
-        annotations = live["metadata"].get("annotations") or {}
-        return bool(annotations.get(hook_annotations.ROLLOUT) == self._token(phase))
+        return is_made(live) and bool(live["metadata"]["annotations"][hook_annotations.ROLLOUT] == self._token(phase))

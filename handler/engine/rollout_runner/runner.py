@@ -109,7 +109,7 @@ class RolloutRunner:
         }
         found = removed | done
         planned = dict.fromkeys(change.identity for change in self.planned.plan.changes)
-        return tuple(found[each] for each in planned if each in found and found[each].writes)
+        return (*(found[each] for each in planned if each in found and found[each].writes), *self.hooks.lost.values())
 
     def _told(self) -> Plan:
         try:
@@ -144,7 +144,8 @@ class RolloutRunner:
         if self.due:
             self.hooks.phase(Phase.POST_SYNC)
         plan = self.planned.plan.with_outcomes([*self.applier.outcomes, *self.pruner.outcomes])
-        return replace(plan, notes=(*plan.notes, *self.waits.notes, *filter(None, [doubted(plan)])))
+        notes = (*plan.notes, *self.waits.notes, *filter(None, [doubted(plan)]))
+        return replace(plan, prunes=(*plan.prunes, *self.hooks.lost.values()), notes=notes)
 
     def _unwritten(self) -> list[Identity]:
         """Return what steps that may fail were to write, and haven't: a failed apply, after which nothing is pruned."""

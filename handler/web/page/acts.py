@@ -202,7 +202,7 @@ def _looked(act: Act, target: str, form: Form, ask: Ask) -> Confirmation:
     if act.plan is None:
         return Confirmation(act, target, applied, held, form=form, pause=state.get("suspend") if facts["suspended"] else None)
     plan = ask("gap", name=target, anew=True, **act.plan(form))["gap"]  # it is done next: no plan of a moment ago
-    going = tuple(each for each in plan["objects"] if each["deletes"])
+    going = (*(each for each in plan["objects"] if each["deletes"]), *plan["lost"])
     if "to" in form:
         form["to"] = form["to"] or plan["commit"]  # the commit before may be another one once it runs
     return Confirmation(act, target, plan["commit"], held, plan, going, form)

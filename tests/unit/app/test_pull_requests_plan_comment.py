@@ -14,7 +14,7 @@ from handler.model.commit_status import StatusState
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
-from handler.model.plan import Action, Change, FieldChange, Hold, Plan
+from handler.model.plan import Action, Cause, Change, Due, FieldChange, Gone, Hold, Plan
 
 HEAD, BASE = "a" * 40, "b" * 40
 ABOUT = PlanOf(HEAD, "main", BASE)
@@ -78,6 +78,34 @@ def test_a_guard_that_would_hold_says_so_before_all_changes() -> None:
     assert "**would wait for approval**" in said
     assert said.index("! all 9 live objects would be deleted") < said.index("- delete")
     assert "h1" not in said
+
+
+def test_what_goes_with_others_or_by_hooks_is_counted_and_stands_with_the_deletions() -> None:
+    taken = Gone(config("below"), "u1", Cause.OWNER, config("c"))
+    hooks = [Gone(config("settings"), "u2", Cause.HOOK), Gone(config("web"), "u3", Cause.HOOK, returns=True)]
+    own = Gone(config("act"), "u4", Cause.REPEATED, counted=False)
+    due = tuple(Due("PreSync", str(gone.identity), gone.identity, "run", gone=(gone,)) for gone in (*hooks, own))
+    found = planned(update("b", FieldChange("data.k", "2", "1")), replace(prune("c"), takes=(taken,)))
+    assert found.plan
+    found = replace(found, preview=Preview(replace(found.plan, due=due)), mine=found.mine | {gone.identity for gone in hooks})
+    said = shown(found)
+    assert "**3 to delete, 1 to recreate, 1 to change**." in said
+    assert [line for line in said.splitlines() if line.startswith(("-", "~", "#", ">")) and not line.startswith("###")] == [
+        "- delete ConfigMap/shop/below  (its owner goes (ConfigMap/shop/c))",
+        "- delete ConfigMap/shop/c",
+        "- delete ConfigMap/shop/settings  (a hook takes its place, or deletes it)",
+        "- recreate ConfigMap/shop/web  (a hook takes its place, or deletes it)",
+        "~ change ConfigMap/shop/b  deploy/b.yaml:3",
+        *(f"> PreSync: run ConfigMap/shop/{name}" for name in ("settings", "web", "act")),
+    ]
+    assert status_of(ABOUT, [found])[1].startswith("3 to delete, 1 to recreate")
+
+
+def test_what_a_hook_deletes_is_shown_before_what_changes_elsewhere() -> None:
+    due = Due("PreSync", "x", config("x"), "run", gone=(Gone(config("x"), "u", Cause.HOOK),))
+    hooked = TargetPreview("z", Preview(Plan("z", HEAD, (), due=(due,))))
+    said = shown(planned(create("a"), name="a"), hooked)
+    assert said.index("#### `z`") < said.index("#### `a`")
 
 
 def test_mistakes_stand_with_file_and_line() -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from handler.config.settings import HoldAbove, Prune
 from handler.model.errors import PlanRefused
 from handler.model.names import Identity
-from handler.model.plan import Action, Change, FieldChange, Hold, Plan
-from handler.plan.guards import Key, approved, hold_for, hold_id, names_made_anew, refuse_empty
+from handler.model.plan import Action, Cause, Change, Due, FieldChange, Gone, Hold, Plan
+from handler.plan.guards import Key, approved, hold_for, hold_id, lost_though_off, names_made_anew, refuse_empty
+from tests.unit.plan.samples import desired, document, target
 
 
 def change(action: Action, name: str) -> Change:
@@ -123,6 +124,22 @@ def test_a_hold_says_that_nothing_would_be_left(members: int, said: str) -> None
     found = hold(changes(prune=members), members)
     assert found
     assert found.reasons == (said,)
+
+
+def test_what_makes_way_for_its_own_successor_is_neither_counted_nor_held_nor_refused_where_prune_is_off() -> None:
+    one, other = (Identity("", "ConfigMap", "shop", name) for name in ("one", "other"))
+    due = Due("PreSync", "one", one, "run", gone=(Gone(one, "u1", Cause.REPEATED, counted=False, is_member=True),))
+    taken = Due("PreSync", "other", other, "run", gone=(Gone(other, "u2", Cause.HOOK, is_member=True),))
+    both = replace(plan([]), due=(due, taken))
+    held = hold_for(both, 1, Prune(), "reads", "settings", {})
+    assert held
+    assert (held.reasons, held.changes) == (("the only live object would be deleted",), (("lose", "ConfigMap/shop/other", "u2"),))
+    off = target(prune=Prune(enabled=False))
+    items = {item.identity: item for item in desired(document(name="other"))}
+    (refused,) = lost_though_off(both, off, items)
+    assert (refused.subject, refused.place) == ("ConfigMap/shop/other", "0.yaml:1")
+    assert lost_though_off(both, target(), items) == []
+    assert lost_though_off(replace(both, due=(due,)), off, items) == []
 
 
 keys: st.SearchStrategy[Key] = st.tuples(st.sampled_from(["prune", "recreate"]), st.sampled_from("abcd"), st.sampled_from("uvw"))

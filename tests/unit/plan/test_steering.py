@@ -143,6 +143,13 @@ def test_an_annotation_that_was_probably_meant_for_us_is_refused(key: str, near:
     assert asked({"anneal.dev/identity": "shop:x", "anneal.dev/team": "a", "example.com/prunee": "b"}).problems == ()
 
 
+@pytest.mark.parametrize(("part", "key"), [("annotations", "anneal.dev/rollout"), ("labels", "anneal.dev/canary")])
+def test_what_marks_a_rollouts_own_objects_is_refused_in_git(part: str, key: str) -> None:
+    (problem,) = asked({key: "x"}, part).problems
+    assert (problem.place, problem.fix) == ("web.yaml:1", "remove it from git")
+    assert f"metadata.{part} holds {key}, " in problem.message
+
+
 def test_all_refused_annotations_are_told_together_with_their_places() -> None:
     marks = [{f"{FLUX}/ssa": "Ignor"}, {"kluctl.io/delete": "true", "kapp.k14s.io/nonce": ""}]
     bodies = [document(name=f"c{number}", metadata={"annotations": each}) for number, each in enumerate(marks)]
@@ -220,3 +227,10 @@ def test_no_fix_for_a_refused_annotation_deletes_an_object_that_holds_data(kind:
     )
     (problem,) = steering.asked(declared, declared.body()).problems
     assert (problem.fix == DROP) is (kind != "ConfigMap")
+
+
+@pytest.mark.parametrize(("kind", "api"), [("Job", "batch/v1"), ("Deployment", "apps/v1")])
+def test_only_what_runs_to_its_own_end_is_told_to_become_a_hook(kind: str, api: str) -> None:
+    declared = Manifest.of(document(kind, api=api, metadata={"annotations": {"kapp.k14s.io/nonce": "1"}}), "web.yaml:1")
+    (problem,) = steering.asked(declared, declared.body()).problems
+    assert ("argocd.argoproj.io/hook" in problem.fix) is (kind == "Job")

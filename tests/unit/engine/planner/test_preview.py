@@ -16,6 +16,7 @@ from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change, Plan
 from handler.plan.admission import Admission
+from handler.plan.hooks import separate
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.unit.engine.apply.planned_target import APPLYSET, MAPS, TARGET, Body, PlannedTarget, answering, config_map, ours, outcomes
@@ -54,7 +55,9 @@ class Previewed:
             return meet(call, do)
 
         self.shop.meet = noted
-        ask = PlanRequest("c" * 40, "reads", "settings", (tuple(declared),), KINDS, prune=prune, guarded=guarded or {})
+        rest, hooks = separate(declared)
+        ask = PlanRequest("c" * 40, "reads", "settings", (rest,), KINDS, prune=prune, guarded=guarded or {})
+        ask = replace(ask, planned_hooks=hooks, due=hooks.due())
         found = Previewer(planner, planner.api if judged else None, **previewer).preview(ask)
         self.shop.meet = meet
         assert self.shop.written == [], "nothing is written"
@@ -232,6 +235,30 @@ def test_a_plan_that_would_wait_for_a_person_says_so(shown: Previewed) -> None:
     found = shown.preview()
     assert found.plan.hold
     assert found.plan.hold.reasons == ("all 2 live objects would be deleted, none of them is declared any more",)
+
+
+def hooked(name: str) -> Body:
+    body = config_map(name)
+    body["metadata"]["annotations"] = {"argocd.argoproj.io/hook": "PostSync", "argocd.argoproj.io/hook-delete-policy": "HookSucceeded"}
+    return body
+
+
+def test_members_that_become_hooks_are_deletions(shown: Previewed) -> None:
+    shown.live(config_map("one"), config_map("two"))
+    found = shown.preview(hooked("one"), hooked("two"), hooked("fresh"))
+    assert [(gone.identity.name, gone.counted) for gone in found.plan.gone] == [("one", True), ("two", True)]
+    assert found.plan.hold
+    assert found.plan.hold.reasons == ("all 2 live objects would be deleted",)
+    shown.shop.target = replace(shown.shop.target, prune=Prune(enabled=False))
+    shown.shop.planner.target = shown.shop.target
+    (problem,) = shown.preview(hooked("one"), config_map("two")).problems
+    assert (problem.subject, problem.place) == ("ConfigMap/shop/one", "0.yaml:1")
+
+
+def test_where_values_decide_what_lives_a_hook_tells_no_name_that_git_doesnt_declare(shown: Previewed) -> None:
+    shown.live(config_map("one"), config_map("two"))
+    found = shown.preview(hooked("one"), hooked("two"), guessed=True, declared=[named("one")])
+    assert [gone.identity.name for gone in found.plan.gone] == ["one"]
 
 
 def test_a_merge_that_declares_nothing_is_refused_as_its_run_would_be() -> None:

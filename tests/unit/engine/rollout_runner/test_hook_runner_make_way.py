@@ -11,6 +11,7 @@ import pytest
 
 from handler.model.event import Job
 from handler.model.result import Outcome
+from handler.rollout.hook_annotations import ROLLOUT
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, Way
 from tests.fakes.apiserver.kinds import WORKLOADS
@@ -36,18 +37,67 @@ def plant(fake: InMemoryCluster, **metadata: dict[str, str]) -> None:
     assert status == 201
 
 
-def test_an_object_that_becomes_a_hook_isnt_deleted_for_it_and_a_hooks_own_is() -> None:
+def test_a_member_that_becomes_a_hook_goes_for_it_and_is_reported_and_a_hooks_own_goes_each_time() -> None:
     fake = InMemoryCluster()
     push(fake, "1", migrate={})
     assert run(fake) is Outcome.APPLIED
     before = fake.uid("migrate")
     push(fake, "2", migrate=HOOK)
+    result = fake.handler(ONE).run(Job("shop", "push"))
+    assert result.counts == {"configured": 1, "recreated": 1}
+    assert (fake.data("migrate"), fake.uid("migrate") != before) == (["2"], True)
+    again = fake.uid("migrate")
+    push(fake, "3", migrate=HOOK)
+    result = fake.handler(ONE).run(Job("shop", "push"))
+    assert result.counts == {"configured": 1}
+    assert (fake.data("migrate"), fake.uid("migrate") != again) == (["3"], True)
+
+
+def marked_by_another(fake: InMemoryCluster, name: str) -> None:
+    """Let another manager write the mark of a rollout, with the value that it has."""
+    live = fake.live(name)
+    assert live
+    value = live["metadata"]["annotations"][ROLLOUT]
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop", "annotations": {ROLLOUT: value}}}
+    fake.server.must(Asked("PATCH", f"{MAPS}/{name}", {"fieldManager": "jo", "force": "true"}, body, "application/apply-patch+yaml", ""))
+
+
+def test_a_hook_deletes_nothing_that_the_plan_didnt_show_and_the_next_run_shows_it() -> None:
+    """What a rollout made is another's, too, from the moment between plan and hook on."""
+    fake = InMemoryCluster()
+    push(fake, "1", migrate=HOOK)
+    assert run(fake) is Outcome.APPLIED
+    before = fake.uid("migrate")
+
+    def way(call: Call, do: Callable[[], Reply]) -> Reply:
+        reply = do()
+        if call.asked.method == "PUT" and call.asked.path.endswith("/configmaps/anneal-shop") and fake.uid("migrate") == before:
+            marked_by_another(fake, "migrate")
+        return reply
+
+    push(fake, "2", migrate=HOOK)
+    fake.meet = way
+    result = fake.handler(ONE).run(Job("shop", "push"))
+    assert (result.outcome, result.code, fake.uid("migrate")) == (Outcome.FAILED, "plan-stale", before)
+    again = fake.handler(ONE).run(Job("shop", "tick"))
+    assert (again.outcome, again.counts["recreated"]) == (Outcome.APPLIED, 1)
+    assert fake.uid("migrate") != before
+
+
+def test_a_protected_member_that_becomes_a_hook_is_never_taken_for_what_a_rollout_made() -> None:
+    fake = InMemoryCluster()
+    push(fake, "1", migrate={})
+    assert run(fake) is Outcome.APPLIED
+    before = fake.uid("migrate")
+    change(fake, f"{MAPS}/migrate", KEPT)
+    push(fake, "2", migrate=HOOK)
     assert run(fake) is Outcome.APPLIED
     assert (fake.data("migrate"), fake.uid("migrate")) == (["2"], before)
+    change(fake, f"{MAPS}/migrate", {"metadata": {"annotations": {"anneal.dev/prune": None}}})
     push(fake, "3", migrate=HOOK)
-    assert run(fake) is Outcome.APPLIED
-    assert fake.data("migrate") == ["3"]
-    assert fake.uid("migrate") != before
+    plan = fake.handler(ONE).run(Job("shop", "oneoff", dry_run=True)).plan
+    assert plan
+    assert [gone.counted for gone in plan.gone] == [True]
 
 
 JOBS = "/apis/batch/v1/namespaces/shop/jobs"

@@ -41,9 +41,10 @@ GOING = {
     "fields": [],
     "omitted": 0,
 }
+LOST = {"action": "lose", "object": "ConfigMap/shop/settings", "group": "", "uid": "u2", "reason": "a hook deletes it", "held": True}
 SEEN = {"target": "shop-prod", "at": NOON, "aim": "head", "commit": sha("c"), "deployed": sha(), "outcome": "planned", "message": ""}
 TAIL: dict[str, Any] = {"omitted": 0, "hold": None, "notes": [], "problems": [], "who": "", "code": ""}
-GAP = SEEN | {"counts": COUNTS, "fields": COUNTS, "objects": [GOING], "due": []} | TAIL
+GAP = SEEN | {"counts": COUNTS, "fields": COUNTS, "objects": [GOING], "due": [], "lost": [LOST]} | TAIL
 ORPHANS = (
     SEEN | {"counts": {"deleted": 0, "recreated": 0, "expires": 0, "kept": 0, "left": 0, "undeclared": 0, "held": 0}, "orphans": []} | TAIL
 )

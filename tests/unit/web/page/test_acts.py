@@ -29,12 +29,13 @@ class Worker:
         self.facts: dict[str, bool] = {}
         self.outcome, self.due = "planned", list[dict[str, str]]()
         self.problems: list[dict[str, Any]] = []
+        self.lost: list[dict[str, Any]] = []
 
     def __call__(self, question: str, **about: Any) -> dict[str, Any]:
         self.asked.append({"question": question, **about})
         if question == "target":
             return {"target": facts_of(self.state) | self.facts}
-        plan = {"commit": self.commit, "objects": self.objects, "due": self.due, "outcome": self.outcome}
+        plan = {"commit": self.commit, "objects": self.objects, "due": self.due, "lost": self.lost, "outcome": self.outcome}
         return {"gap": plan | {"problems": self.problems}}
 
 
@@ -122,7 +123,10 @@ def test_what_has_changed_since_it_was_shown_isnt_done() -> None:
     worker.objects[0], worker.due = GOING, [{"group": "PreSync", "step": "migrate", "object": "Job/shop/migrate", "action": "run"}]
     with pytest.raises(ShownOtherwise):
         looked("replay", worker).require(shown)
-    worker.due, worker.commit = [], sha("d")
+    worker.due, worker.lost = [], [{"action": "lose", "object": "ConfigMap/shop/settings", "uid": "u4", "held": False}]
+    with pytest.raises(ShownOtherwise):
+        looked("replay", worker).require(shown)
+    worker.lost, worker.commit = [], sha("d")
     with pytest.raises(ShownOtherwise):
         looked("replay", worker).require(shown)
 

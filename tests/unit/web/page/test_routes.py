@@ -16,7 +16,7 @@ from handler.web.page.rendering import asset
 from handler.web.page.target_pages import TARGET_PAGES
 from tests.fakes.page_visits import URL
 from tests.unit.state.samples import NOON, sha
-from tests.unit.web.page.page_door import GAP, OWN, RUN, Door, fields, get, post
+from tests.unit.web.page.page_door import GAP, LOST, OWN, RUN, Door, fields, get, post
 
 
 @pytest.fixture
@@ -118,6 +118,7 @@ def test_a_confirmed_act_is_a_job_of_the_visitor(door: Door, act: str, job: dict
     shown = get(client, f"{path}?to={sha('b')}" if act == "rollback" else path)
     going = "apps/Deployment/shop/api" if act == "approve" else "Service/shop/old"
     assert going in shown.text, "what is deleted is named"
+    assert act == "approve" or str(LOST["object"]) in shown.text, "by a hook, too"
     done = post(client, path, fields(shown))
     assert (done.status_code, done.headers["Location"]) == (303, f"/ui/targets/shop-prod?asked={act}&run=shop-prod.0123456789ab")
     assert door.queue.jobs == [Job("shop-prod", "replay", actor="ada", **job)]
