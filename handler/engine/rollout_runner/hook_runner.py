@@ -27,7 +27,8 @@ from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED, Journal
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.engine.waits.wait import Waits
-from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, TransientError
+from handler.model.errors import ApiRefused, AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, TransientError
+from handler.model.field_masking import without_credentials
 from handler.model.health import Health, Status
 from handler.model.names import Identity
 from handler.model.rollout import Phase, Policy
@@ -36,6 +37,7 @@ from handler.plan.hooks import ACTION, PlannedHooks
 from handler.plan.inventory import is_member
 from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.order import sort_key
+from handler.plan.quoted_refusal import told_refusal
 from handler.rollout import hook_annotations
 from handler.state.record_format import seconds_of
 
@@ -119,7 +121,10 @@ class HookRunner:
         uid, version = self._make_way(one, live) if live else ("", _CREATE_ONLY)
         body = self._item(one).manifest.body()
         body["metadata"]["annotations"][hook_annotations.ROLLOUT] = self._token(phase)
-        return self._created(phase, one, self._writer.apply(self._item(one).resource, body, uid, version))
+        try:
+            return self._created(phase, one, self._writer.apply(self._item(one).resource, body, uid, version))
+        except ApiRefused as error:
+            raise told_refusal(error, self._item(one).manifest) from error
 
     def _created(self, phase: Phase, one: Identity, stored: Object) -> None:
         self.applier.stored.note(one, stored)
@@ -180,7 +185,7 @@ class HookRunner:
             outcome = FAILED if one in mine or not mine else SKIPPED
             text = seen.get(str(one)) or (str(error) if outcome == FAILED else "isn't waited for: another hook failed")
             self.journal.started(phase, str(one), str(one), ACTION)
-            self.journal.finished(phase, str(one), outcome, self.run.mask(text))
+            self.journal.finished(phase, str(one), outcome, without_credentials(text))
         places = {str(one): self._item(one).manifest.place for one in todo}
         named = (replace(p, message=f"{phase} hook: {p.message}", place=p.place or places.get(p.subject, "")) for p in error.problems)
         raise rollout_failure(error, *named) from error
