@@ -221,11 +221,11 @@ class Handler(TargetRunner):
         of, found = self._once(key, lambda: (target, settings_digest(target)))
         return found if of == target else self._anew(key, (target, settings_digest(target)))[1]
 
-    def render(self, target: Target, tree: Tree, *, older: bool = False) -> Rendered:
+    def render(self, target: Target, tree: Tree, *, older: bool = False, told: bool = False) -> Rendered:
         """Render a target's path of a tree to be shown; its cluster is asked only for what charts look at, or for values.
 
-        `older`: see `RenderRequest`. Raises AuthorError with every mistake in git; AnnealError: values or a chart from elsewhere can't be
-        had.
+        `older`, `told`: see `RenderRequest`. Raises AuthorError with every mistake in git; AnnealError: values or a chart from elsewhere
+        can't be had.
         """
         from handler.app.shown_inputs import ShownInputs
 
@@ -233,7 +233,7 @@ class Handler(TargetRunner):
         shown = ShownInputs(self.outside(target, discovery, RecordedRender(), tree.commit.sha))
         sources = target.post_build.substitute_from if target.post_build else ()
         lacks = self._options.placeholders or shown.lacks(sources)
-        request = replace(request_for(target, self.source(target), {}, older=older), outside=shown, placeholders=int(lacks))
+        request = replace(request_for(target, self.source(target), {}, older=older), outside=shown, placeholders=int(lacks), told=told)
         renderer = self.tables.renderers[target.renderer.chosen]
         rendered = render_target(renderer, tree, request, self._sandbox, self.decryptor(target))
         return replace(rendered, notes=(*rendered.notes, *shown.notes))
@@ -256,18 +256,19 @@ class Handler(TargetRunner):
 
     def preview_preparer(self, target: Target, source: CommitSource, number: int) -> Preparer:
         """Return what prepares another tree than a run's, with placeholders of a set for all values that aren't in git."""
-        from handler.app.pull_requests.placeholder_inputs import PlaceholderInputs
+        from handler.render.placeholder_inputs import PlaceholderInputs, charts_of
 
         discovery, renderer = self.discovery(target), self.tables.renderers[target.renderer.chosen]
         decryptor = Decryptor(target.name, target.decryption, None, number) if target.decryption else None
-        charts = frozenset((each.kind, each.name, each.key) for each in target.renderer.values_from if not each.target_path)
         return replace(
             self.preparer(target, discovery),
             source=source,
             render=lambda tree, request: render_target(
                 renderer, tree, replace(request, placeholders=number, keys_known=True), self._sandbox, decryptor
             ),
-            outside=lambda recorded, commit: PlaceholderInputs(self.outside(target, lambda: discovery, recorded, commit), number, charts),
+            outside=lambda recorded, commit: PlaceholderInputs(
+                self.outside(target, lambda: discovery, recorded, commit), number, charts_of(target.renderer)
+            ),
         )
 
     def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:
@@ -340,7 +341,6 @@ class Handler(TargetRunner):
             clock=self._options.clock,
             announce=self._options.announce,
             agrees=self._options.agrees,
-            shows=self._options.shows,
             siblings=OneRepository(self, target, self._sibling_preparer),
             health=self.custom_health(target),
             places=TargetRecords(self, target),

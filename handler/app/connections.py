@@ -69,7 +69,7 @@ class Options:
     `any_metrics`: checks may ask any Prometheus, listed or not. `terminal`: exec plugins may prompt. With `notes`
     or `terminal` a cluster that doesn't answer is given up soon. `brief`: seconds that a cluster has for one answer to read-only views.
     `places`: by target name, of records in other places. `clock`: of all that is recorded, in seconds since the epoch. `announce`,
-    `agrees`, `shows`: see `engine.run.dependencies.Dependencies`.
+    `agrees`: see `engine.run.dependencies.Dependencies`.
     """
 
     kubeconfig: str = ""
@@ -87,7 +87,6 @@ class Options:
     announce: Announce = unheard
     places: Mapping[str, RecordPlace] = field(default_factory=dict)
     agrees: Callable[[Plan], bool] | None = None
-    shows: bool = False
     clock: Callable[[], float] = time.time
 
 

@@ -266,7 +266,6 @@ class Session:
             announce=self.events.announce,
             places=self.places,
             agrees=self.agrees,
-            shows=True,
         )
 
     @cached_property

@@ -19,8 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from handler.config.secret_mask import Mask
-from handler.model.field_masking import MASKED, is_sensitive, mentions_secret, sensitive, without_passwords
+from handler.model.field_masking import MASKED, is_sensitive, mentions_secret, sensitive, without_given, without_passwords
 from handler.model.names import GroupKind
 
 _ANY = GroupKind("", "")  # any kind but Secret: messages about a Secret aren't quoted (`about_a_secret`)
@@ -42,25 +41,26 @@ _A_NAME = re.compile(r'(\bsecrets? "[a-z0-9.-]+" not found)')  # the server name
 def without_values(text: str, sent: bytes | None) -> str:
     """Return the server's message about an object without the values of its sensitive fields. `sent`: the request's body, as JSON."""
     known = _Known.of(sent)
-    cut = _without_diff(_TYPED.sub(known.typed, known.field_errors(text)), known)
-    cut = _KEYED.sub(lambda found: f'{found[1]}="{MASKED}"' if is_sensitive(_ANY, found[1]) else found[0], cut)
-    return without_passwords("".join(part if number % 2 else known.mask(part) for number, part in enumerate(_A_NAME.split(cut))))
+    said = _without_diff(_TYPED.sub(known.typed, known.field_errors(text)), known)
+    said = _KEYED.sub(lambda found: f'{found[1]}="{MASKED}"' if is_sensitive(_ANY, found[1]) else found[0], said)
+    parts = (part if number % 2 else without_given(part, known.values) for number, part in enumerate(_A_NAME.split(said)))
+    return without_passwords("".join(parts))
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The paths of the sent object's sensitive fields, and the mask of their values."""
+    """The paths of the sent object's sensitive fields, and their values."""
 
     paths: frozenset[str]
-    mask: Mask = field(repr=False)
+    values: tuple[str, ...] = field(repr=False)
 
     @classmethod
     def of(cls, sent: bytes | None) -> _Known:
         body = _object_of(sent)
         found = [(path, value) for path, value in sensitive(_ANY, body) if not isinstance(value, bool)]
         names = set(_keys(body))  # masking a value that is called like a field would hide that field's name
-        values = (str(value) for path, value in found if str(value) not in names and str(value) not in path)
-        return cls(frozenset(path for path, _ in found), Mask.of(values))
+        values = tuple(str(value) for path, value in found if str(value) not in names and str(value) not in path)
+        return cls(frozenset(path for path, _ in found), values)
 
     def field_errors(self, text: str) -> str:
         places = [*_FIELD_ERROR.finditer(text)]

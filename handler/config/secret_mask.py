@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
 import threading
@@ -11,8 +10,8 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
-from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
+from typing import Self
+from urllib.parse import quote, quote_plus
 
 SHORTEST = 4  # spellings shorter than this are left alone: masking every `x` would only make logs unreadable
 
@@ -172,122 +171,3 @@ def spellings(value: str) -> Iterator[str]:
         encoded = encode(raw).decode()
         yield encoded
         yield encoded.rstrip("=")
-
-
-SHORTEST_PART = 6
-_OPENED = 128 << 10  # characters that are opened layer by layer: a hostile text has a hundred times its length in parts
-_DEEPEST = 4  # layers that are opened: a URL, in JSON, in base64
-_CHAINED = 8  # delimiters within one word (`a=b=c`) behind which the rest of it is taken
-_LONG_PATH = 16  # a URL's path of so many characters may be a secret: a webhook's
-_TOKEN = 16  # so long is a user's name only where it is a token
-_DELIMITER = re.compile(r"[=:](?![=:])[ \t]*")
-_QUOTED = re.compile(r"\"((?:\\.|[^\"\\])*)\"|'([^']*)'|`([^`]*)`")
-_WORD = re.compile(r"[^\s\"'`<>;,&|]+")
-_SHORT_WORD = re.compile(r"[^\s\"'`<>;,&|@/?#:=(){}\[\]]+")
-_AFTER_WORD = re.compile(r"\b(?:password|passwd|token|secret|key|bearer|basic)\s+(\S+)", re.IGNORECASE)
-_BETWEEN_TAGS = re.compile(r">([^<>]+)<")
-_URL = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\"'`<>]+")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
-_AROUND = " \t\r\"'`,;"
-
-
-@dataclass(slots=True)
-class Opening:
-    """Opens many values: so many characters of them layer by layer, of the rest the outermost layer."""
-
-    left: int = _OPENED
-
-    def parts(self, value: str) -> frozenset[str]:
-        """Return the parts of one more value."""
-        self.left -= len(value)
-        return parts(value, deep=self.left >= 0)
-
-
-def parts(value: str, *, deep: bool = True) -> frozenset[str]:
-    """Return what of a secret value is a secret of its own, for a program that prints what it has read prints such a part.
-
-    DB_PASSWORD=hunter2hunter2                    after `=` and `:`: to the end of the line, of the quotes, of the word
-    {"auths": {"r.io": {"auth": "YW5u…"}}}        every text and number of JSON, and what it holds in turn
-    postgres://ann:hunter2hunter2@db/shop?k=v     of a URL: the login, the password, values of the query, the fragment, a long path
-    password hunter2hunter2, <key>hunter2…</key>  after such a word, and between tags
-
-    Parts shorter than SHORTEST_PART say too little: masking them would make texts unreadable. `deep`: also the parts of parts.
-    """
-    found: set[str] = set()
-    _open({value}, found, _DEEPEST if deep else 1)
-    return frozenset(each for each in found if len(each) >= SHORTEST_PART and each != value)
-
-
-def _open(values: Iterable[str], found: set[str], deepest: int) -> None:
-    inner = {part for value in values for part in _within(value, _CHAINED if deepest > 1 else 1) if len(part) >= SHORTEST_PART} - found
-    found |= inner
-    if inner and deepest > 1:
-        _open(inner, found, deepest - 1)
-
-
-def _within(value: str, most: int) -> Iterator[str]:
-    yield from _of_json(value)
-    yield from _of_base64(value)
-    yield from (part for url in _URL.findall(value) for part in _of_url(url))
-    for line in value.splitlines():
-        yield from _of_line(line, most)
-
-
-def _of_line(line: str, most: int) -> Iterator[str]:
-    first, end, chained = _DELIMITER.search(line), 0, 0
-    if first:
-        yield from (line[first.end() :].strip(around) for around in (_AROUND, _AROUND + "=:"))
-    for delimiter in _DELIMITER.finditer(line):
-        chained = chained + 1 if delimiter.end() < end else 0
-        word = _WORD.match(line, delimiter.end()) if chained < most else None
-        end = max(end, word.end() if word else 0)
-        yield from (found[0] for found in (word, _SHORT_WORD.match(line, delimiter.end())) if found)
-        yield from (each for found in [_QUOTED.match(line, delimiter.end())] if found for each in found.groups() if each)
-    yield from _AFTER_WORD.findall(line)
-    yield from (text.strip() for text in _BETWEEN_TAGS.findall(line))
-
-
-def _of_json(value: str) -> Iterator[str]:
-    if not value.lstrip().startswith(("{", "[", '"')):
-        return
-    try:
-        yield from _leaves(json.loads(value))
-    except (ValueError, RecursionError):
-        return
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, dict | list):
-        for below in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(below)
-    elif isinstance(value, str) or (isinstance(value, int | float) and not isinstance(value, bool)):
-        yield str(value)
-
-
-def _of_base64(value: str) -> Iterator[str]:
-    text = "".join(value.split())
-    if not _BASE64.fullmatch(text):
-        return
-    try:
-        decoded = base64.b64decode(text.rstrip("=").translate(str.maketrans("-_", "+/")) + "==").decode()
-    except (binascii.Error, ValueError):
-        return
-    if all(char.isprintable() or char in "\r\n\t" for char in decoded):
-        yield decoded
-
-
-def _of_url(url: str) -> Iterator[str]:
-    try:
-        split = urlsplit(url)
-    except ValueError:
-        return
-    login, at, _ = split.netloc.rpartition("@")
-    user, colon, password = login.partition(":")
-    found = [login, password] if at else []
-    found += [user] if at and (not colon or len(user) >= _TOKEN) else []
-    found += [value for pair in split.query.split("&") if (value := pair.partition("=")[2])]
-    found += [split.fragment, split.path if len(split.path) >= _LONG_PATH else ""]
-    for each in found:
-        yield each
-        yield unquote(each)
-    yield from (value for _, value in parse_qsl(split.query))

@@ -61,7 +61,7 @@ def _problem(run: RunContext, commit: str, identity: Identity, kept: str) -> Pro
         return Problem(str(identity), seen, fix="it begins anew with a commit that brings it")
     seen = f"the canary of {commit[:12]} stays as it is, unwatched: {kept}"
     fix = f"each tick tries to withdraw it; anneal rollback {run.job.target} takes it away, too"
-    return Problem(str(identity), run.mask(seen), fix=fix)
+    return Problem(str(identity), seen, fix=fix)
 
 
 def _is_overtaken(run: RunContext, error: AnnealError) -> bool:

@@ -6,11 +6,9 @@ Law: it is worth no run's failure. What can't be read leaves the record as it is
 from __future__ import annotations
 
 from handler.cluster.live import Object
-from handler.config.secret_mask import Mask
 from handler.engine.health.custom_health import CustomHealth
 from handler.engine.health.target_health import MISSING, HealthLook, expressed, judged_absent, judged_live
 from handler.engine.planner.members import Members
-from handler.engine.run.commit_mask import CommitMask, living
 from handler.engine.run.context import RunContext
 from handler.health.kstatus import judge
 from handler.model.errors import AnnealError
@@ -31,8 +29,6 @@ def look(run: RunContext) -> None:
     try:
         live = {identity_of(each): each for each in ours.listed({each.group_kind for each in named})}
         verdicts = _judged([each for identity, each in live.items() if identity in named], planner.api.server_time(), custom)
-        if any(found.message for found in verdicts.values()):
-            run.mask = CommitMask(run.deps.mask, (), Mask.of(living(ours.listed({each.group_kind for each in run.state.declared}))))
     except AnnealError:
         return
     run.round.looked = HealthLook(verdicts | dict.fromkeys(judged_absent(run.state, custom) - live.keys(), MISSING))

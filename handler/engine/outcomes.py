@@ -100,7 +100,7 @@ def held(run: RunContext, hold: Hold, inputs: Inputs, planned: Planned) -> Resul
 
 def drift(run: RunContext, planned: Planned) -> Result:
     """Record what changed behind git's back, when that record differs."""
-    found = run_history.drift_of(run.readable(planned.plan).writes)
+    found = run_history.drift_of(planned.plan.writes)
     writes = len(planned.plan.writes)
     seen = f"{many(writes, 'object')} differ{'s' if writes == 1 else ''} from git"
     result = run.result(Outcome.DRIFTED if writes else Outcome.UNCHANGED, seen, planned)

@@ -19,10 +19,9 @@ from handler.engine.apply.wait_deleted import unreported
 from handler.engine.planner.kubernixos_leftovers import lives, with_leftovers
 from handler.engine.planner.planner import Planned
 from handler.engine.run import plan_request, revision
-from handler.engine.run.commit_mask import hidden
 from handler.engine.run.context import Round, RunContext
 from handler.engine.run.dependencies import Dependencies
-from handler.engine.run.errors import RequestRefused
+from handler.engine.run.errors import RequestRefused, masked_error
 from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.model.names import run_id
@@ -42,10 +41,9 @@ class PruneAlone:
         """Return the plan; its stages are only compared, its prunes are what goes and what is kept. Raises AnnealError."""
         run = self._run()
         try:
-            planned = self._planned(run)
-            return replace(planned, plan=run.readable(planned.plan))
+            return self._planned(run)
         except AnnealError as error:
-            raise hidden(error, run.mask) from None
+            raise masked_error(error, run.mask) from None
 
     def carry_out(self, shown: Planned) -> Sequence[Change]:
         """Delete what was shown and is still to go; return what came of each. Raises AnnealError: the rest stays."""
@@ -54,7 +52,7 @@ class PruneAlone:
         try:
             return self._deleted(run, shown)
         except AnnealError as error:
-            raise hidden(error, run.mask) from None
+            raise masked_error(error, run.mask) from None
         finally:
             run.lease.hand_over()
 
@@ -87,7 +85,7 @@ class PruneAlone:
             pruner.prune()
         finally:
             self._record(run, {change.uid for change in pruner.outcomes if change.action is Action.PRUNE})
-        return run.shown.changes(pruner.outcomes) if run.shown else pruner.outcomes
+        return pruner.outcomes
 
     def _record(self, run: RunContext, gone: set[str]) -> None:
         """Take what is gone off the record's list of orphans."""

@@ -28,10 +28,9 @@ from handler.engine import canary_cleanup, dependency_gate, health_look, outcome
 from handler.engine.planner.desired import Inputs
 from handler.engine.planner.planner import Planned
 from handler.engine.run import plan_request, push_lag, revision, transitions
-from handler.engine.run.commit_mask import hidden
 from handler.engine.run.context import Round, RunContext
 from handler.engine.run.dependencies import Dependencies
-from handler.engine.run.errors import NotPromoted
+from handler.engine.run.errors import NotPromoted, masked_error
 from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, ServerPinned, StillWaiting, Stopping, Suspended
 from handler.model.event import Job
 from handler.model.names import run_id
@@ -66,7 +65,7 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
     try:
         result = _unlocked(run)
     except Busy as error:
-        result = run.problem_result(Outcome.BUSY, hidden(requests.busy(run, error), run.mask))
+        result = run.problem_result(Outcome.BUSY, masked_error(requests.busy(run, error), run.mask))
     except AnnealError as error:
         result = _ended_by(run, error)
     finally:
@@ -76,7 +75,6 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
             if run.lease:
                 run.lease.hand_over()
     result = requests.noted(run, job, run.whole(result))
-    result = run.shown.result(result) if run.shown else result
     if run.stored.state is not None:
         deps.preparer.recorded = run.stored.state.commit, time.monotonic()
     _announce_health(run)
@@ -107,7 +105,7 @@ def _looking_on(run: RunContext, job: Job, result: Result) -> Result:
 
 def _ended_by(run: RunContext, error: AnnealError) -> Result:
     """Turn an error into the run's end; a lost Lease, a pinned server, a pause and our own shutdown record nothing."""
-    hidden(error, run.mask)  # before anything of it is kept or returned
+    masked_error(error, run.mask)  # before anything of it is kept or returned
     unrecorded = next((outcome for kind, outcome in _UNRECORDED.items() if isinstance(error, kind)), None)
     if unrecorded:
         return run.problem_result(unrecorded, error)
@@ -211,7 +209,7 @@ def _carried_out(run: RunContext, inputs: Inputs, planned: Planned) -> Result:
 def _is_agreed(run: RunContext, planned: Planned) -> bool:
     """Whether a plan may be carried out, as the CLI's user says; the way back from a failed rollout isn't asked about."""
     agrees = run.deps.agrees
-    return agrees is None or not planned.plan.works or run.job.trigger == "rollback" or agrees(run.readable(planned.plan))
+    return agrees is None or not planned.plan.works or run.job.trigger == "rollback" or agrees(planned.plan)
 
 
 def _ended_by_plan(run: RunContext, inputs: Inputs, planned: Planned) -> Result | None:

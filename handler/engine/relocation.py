@@ -133,7 +133,7 @@ def _said(run: RunContext, former: FormerRecord, left: Sequence[Identity], refus
     if first not in refused:
         return seen
     why = "; ".join(filter(None, (refused[first].message, refused[first].fix)))
-    return run.mask(f"{seen}: its new marks are refused: {why}; once that is allowed, `anneal apply {run.job.target}` ends the takeover")
+    return f"{seen}: its new marks are refused: {why}; once that is allowed, `anneal apply {run.job.target}` ends the takeover"
 
 
 def _left(run: RunContext) -> list[Identity]:

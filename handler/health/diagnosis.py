@@ -28,6 +28,8 @@ SLACK = 10.0  # seconds by which clocks of a cluster may differ
 _AT_ONCE = 2.0  # seconds at most between an event and the condition that a controller writes with it
 _CONTINUES = 360.0  # seconds after its last event for which a repeated Warning goes on: clients send one in five minutes of many alike
 _WARNINGS = 2  # warnings shown of a pod, and of an object
+_REASON = re.compile(r"[A-Z][A-Za-z]{0,63}|exit code \d{1,3}")
+"""What Kubernetes calls a reason, a word that programs compare, and how a container ended."""
 _ERROR = "Error: "
 """What a kubelet writes before a reason that the container's state has as well: such an event says less than the one before it."""
 
@@ -66,6 +68,11 @@ class Warned:
         """As it is shown."""
         return f"Warning {self.reason}: {self.message}"
 
+    @property
+    def bare(self) -> str:
+        """The same without what may hold anything."""
+        return f"Warning {self.reason}" if _REASON.fullmatch(self.reason) else "Warning"
+
 
 class Live(NamedTuple):
     """What is kept of a live object. `uid`: empty: there is none; `changed`: when one of its conditions did last, since the epoch."""
@@ -82,13 +89,17 @@ class Live(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """An object to be explained: `said`: its verdict; `still`: that has stood for `STILL`; `selector`: of its pods, empty: none."""
+    """An object to be explained: `said`: its verdict; `still`: that has stood for `STILL`; `selector`: of its pods, empty: none.
+
+    `closed`: of what is said of it and its pods only the reasons are repeated (`handler.plan.closed`).
+    """
 
     identity: Identity
     live: Live
     said: str
     still: bool = False
     selector: str = ""
+    closed: bool = False
 
     @property
     def has_pods(self) -> bool:
@@ -103,10 +114,11 @@ class Finding:
     causes: tuple[str, ...] = ()
     text: str = ""
     pod: Object | None = field(default=None, compare=False, repr=False)
+    closed: bool = False
 
     def at_last(self, now: float) -> str:
         """Return what is said where nothing more will come of it: where nothing is wrong so far, what the pod lacks."""
-        return self.text or (_lack(self.pod, now) if self.pod else "")
+        return self.text or (_lack(self.pod, now) if self.pod and not self.closed else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +168,13 @@ def diagnose(subject: Subject, sight: NamespaceSight) -> Finding:
     owned = sight.pods.get(OwnerRef(subject.identity.kind, subject.identity.name), ()) if subject.has_pods else ()
     pods = [each for each in owned if at(each, "metadata", "deletionTimestamp") is None]
     worst = _worst(subject, pods, sight)
-    explained = _Explanation(subject.said)
+    explained = _Explanation(subject.said, subject.closed)
     if worst is not None:
         explained.pod(worst, sight.about(worst))
     explained.warnings(sight.about_owner(subject, _past(subject, pods)))
     if not explained.causes and subject.still:
         explained.infer(worst, sight.now, none=subject.has_pods and not pods)
-    return Finding(tuple(dict.fromkeys(explained.causes)), "; ".join(explained.parts), worst)
+    return Finding(tuple(dict.fromkeys(explained.causes)), "; ".join(explained.parts), worst, subject.closed)
 
 
 def _past(subject: Subject, pods: Sequence[Object]) -> float:
@@ -205,15 +217,16 @@ def names(text: str, cause: str) -> bool:
 
 @dataclass(slots=True)
 class _Explanation:
-    """The words of a finding as they come together. `said`: the object's verdict."""
+    """The words of a finding as they come together. `said`: the object's verdict; `closed`: see `Subject`."""
 
     said: str
+    closed: bool
     parts: list[str] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)
 
     def pod(self, live: Object, warned: Iterable[Warned]) -> None:
         wrong = trouble(live)
-        texts = [*wrong.values()]
+        texts = [*(filter(_REASON.fullmatch, wrong) if self.closed else wrong.values())]
         restarts = max((count({"status": status}, "status", "restartCount") for status in containers(live)), default=0)
         texts += [f"restarted {many(restarts, 'time')}"] if wrong and restarts else []
         self.causes += wrong
@@ -225,7 +238,7 @@ class _Explanation:
         self.parts += self._fresh(warned, "; ".join(self.parts))
 
     def infer(self, worst: Object | None, now: float, *, none: bool) -> None:
-        if worst is not None:
+        if worst is not None and not self.closed:
             self.parts.append(_lack(worst, now))
         self.parts += ["it has no pods", STOOD] if none else [STOOD]
         self.causes.append(STOOD)
@@ -233,12 +246,13 @@ class _Explanation:
     def _fresh(self, warned: Iterable[Warned], before: str) -> Iterator[str]:
         text, number = f"{self.said}; {before}", 0
         for each in warned:
+            said = each.bare if self.closed else each.text
             if names(text, each.reason):
                 self.causes.append(each.reason)
-            elif number < _WARNINGS and each.message.removeprefix(_ERROR) not in text:
-                number, text = number + 1, f"{text}; {each.text}"
+            elif number < _WARNINGS and (self.closed or each.message.removeprefix(_ERROR) not in text):
+                number, text = number + 1, f"{text}; {said}"
                 self.causes.append(each.reason)
-                yield each.text
+                yield said
 
 
 def _worst(subject: Subject, pods: Sequence[Object], sight: NamespaceSight) -> Object | None:

@@ -1,7 +1,7 @@
 """The Kubernetes events about a target's objects and what they own, Normal ones and Warnings, the newest first.
 
 Law: an event counts by the uid of what it is about, or by the name of what the target declares: no other is shown. What a container's
-program wrote is left out, the rest is masked, then cut. Reads are bounded, and what isn't read is a note.
+program wrote is left out, and what is said of an object that holds what isn't shown. Reads are bounded, and what isn't read is a note.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from handler.cluster.live import Listing, Object, pages
 from handler.cluster.parallel import parallel
 from handler.health.diagnosis import without_output
 from handler.health.kinds.reading import count, said
-from handler.inspect.inventory_tree import Inventory, Role, SeenObject
+from handler.inspect.inventory_tree import Inventory, Role, SeenObject, said_of
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.manifest import at
 from handler.model.names import Identity, Resource, group_of
@@ -140,14 +140,12 @@ def _event(event: Object, inventory: Inventory) -> SeenEvent:
     times = max(count(event, "count"), count(event, "series", "count"), count(event, "deprecatedCount"), 1)
     first = _first(event, (("firstTimestamp",), ("deprecatedFirstTimestamp",), ("eventTime",), ("metadata", "creationTimestamp")))
     source = _first(event, (("reportingComponent",), ("reportingController",), ("source", "component"), ("deprecatedSource", "component")))
-    kind, reason, component = (_word(each, inventory) for each in (at(event, "type"), at(event, "reason"), source))
-    subject, uid, shown = printable(str(identity)), said(at(about, "uid")), inventory.shown(message, _TEXT)
-    return SeenEvent(subject, identity.group, uid, kind, reason, shown, times, first, happened(event), component)
+    kind, reason, component = (printable(said(each), _WORD) for each in (at(event, "type"), at(event, "reason"), source))
+    subject, uid = printable(str(identity)), said(at(about, "uid"))
+    known = [each for each in inventory.objects if uid == each.uid or each.identity == identity]
+    closed = next((each for each in known if each.closed), None)
+    return SeenEvent(subject, identity.group, uid, kind, reason, said_of(closed, message, _TEXT), times, first, happened(event), component)
 
 
 def _first(event: Object, places: Sequence[tuple[str, ...]]) -> str:
     return next((text for place in places if (text := said(at(event, *place)))), "")
-
-
-def _word(text: object, inventory: Inventory) -> str:
-    return printable(inventory.mask(said(text)), _WORD)

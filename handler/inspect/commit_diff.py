@@ -1,8 +1,8 @@
 """What changed between two commits of a target: both are rendered as they are shown, and compared object by object.
 
 Law: only commits that stand in the target's record are fetched: a viewer can't have the server fetch another one. Fields are masked as a
-plan's are, by what both commits hold; of a Secret nothing is said but which of its fields changed. A commit that can't be had or rendered
-is a problem of the answer, with its way out.
+plan's are, where either commit hides them; of a Secret nothing is said but which of its fields changed. A commit that can't be had or
+rendered is a problem of the answer, with its way out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 from handler.app.build import Handler
 from handler.config.settings import Target
-from handler.engine.run.commit_mask import CommitMask, hidden
 from handler.engine.run.errors import RequestRefused
 from handler.model.errors import AnnealError, Problem
 from handler.model.hidden_fields import HiddenFields
@@ -96,12 +95,11 @@ def commit_diff(handler: Handler, target: Target, before: str, after: str) -> Co
         try:
             sides.append(_rendered(handler, target, commit) if commit else _NOTHING)
         except AnnealError as error:
-            error = hidden(error, handler.secrets.mask)
             problems = (Problem(f"commit {commit[:12]}", "can't be shown"), *(each.bare() for each in error.problems))
             return replace(found, problems=problems)
     find = _finder(handler, target)
     was, becomes = (_Side.of(each, find, target.namespace) for each in sides)
-    return _compared(found, was, becomes, handler.secrets.mask)
+    return _compared(found, was, becomes)
 
 
 def _rendered(handler: Handler, target: Target, commit: str) -> Rendered:
@@ -120,28 +118,23 @@ def _finder(handler: Handler, target: Target) -> Find:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One commit's objects by identity, as they are compared. `hidden`: see `Rendered`."""
+    """One commit's objects by identity, as they are compared."""
 
     rendered: Rendered
     objects: Mapping[Identity, Manifest]
-    hidden: Mapping[Identity, tuple[str, ...]]
     stable: Mapping[Identity, dict[str, Any]]
 
     @classmethod
     def of(cls, rendered: Rendered, find: Find, namespace: str) -> _Side:
         own = dict(kind for manifest in rendered.manifests for kind in declared_kinds(manifest.body()))
-        objects, hides, bodies = {}, {}, {}
+        objects, bodies = {}, {}
         for manifest in rendered.manifests:
             identity = _placed(manifest, own, find, namespace)
             objects[identity] = manifest
-            hides[identity] = rendered.hidden.get(manifest.identity, ())
             unstable = rendered.unstable.get(manifest.identity)
             bodies[identity] = unstable.without(manifest.body()) if unstable else manifest.body()
             bodies[identity]["metadata"] = {**bodies[identity]["metadata"], "namespace": identity.namespace}
-        return cls(rendered, objects, hides, bodies)
-
-    def hidden_fields(self, identity: Identity) -> HiddenFields:
-        return HiddenFields.of(self.objects[identity].body(), self.hidden[identity])
+        return cls(rendered, objects, bodies)
 
 
 def _placed(manifest: Manifest, own: Mapping[tuple[str, str], Resource], find: Find, namespace: str) -> Identity:
@@ -153,41 +146,36 @@ def _placed(manifest: Manifest, own: Mapping[tuple[str, str], Resource], find: F
     return replace(identity, namespace=namespace) if inside else identity
 
 
-def _compared(found: CommitDiff, before: _Side, after: _Side, mask: Callable[[str], str]) -> CommitDiff:
-    masks = [CommitMask(mask, each.rendered.manifests, None, each.rendered.secrets, each.rendered.hidden) for each in (before, after)]
-
-    def hides(text: str) -> str:
-        return masks[1](masks[0](text))
-
-    changed = list(_changes(before, after, hides))
+def _compared(found: CommitDiff, before: _Side, after: _Side) -> CommitDiff:
+    changed = list(_changes(before, after))
     every = len(before.objects.keys() | after.objects.keys())
     counts = {word: sum(each.change == word for each in changed) for word in _ORDER} | {"unchanged": every - len(changed)}
     changed.sort(key=lambda each: (_ORDER.index(each.change), each.object, each.group))
     notes = dict.fromkeys(note for side in (before, after) for note in _notes(side.rendered))
-    shown = tuple(printable(hides(note), _PATH) for note in [*notes][:_NOTES])
+    shown = tuple(printable(note, _PATH) for note in [*notes][:_NOTES])
     return replace(found, counts=counts, count=len(changed), objects=tuple(fitting(changed[:MOST])), notes=shown)
 
 
-def _changes(before: _Side, after: _Side, hides: Callable[[str], str]) -> Iterator[ChangedObject]:
+def _changes(before: _Side, after: _Side) -> Iterator[ChangedObject]:
     for identity, manifest in before.objects.items():
         if identity not in after.objects:
             yield ChangedObject(str(identity), identity.group, "deleted", manifest.place)
     for identity, manifest in after.objects.items():
         if identity not in before.objects:
             yield ChangedObject(str(identity), identity.group, "created", manifest.place)
-        elif fields := _fields(identity, before, after, hides):
+        elif fields := _fields(identity, before, after):
             shown = tuple(fields[:MOST_FIELDS])
             yield ChangedObject(str(identity), identity.group, "changed", manifest.place, len(fields), shown)
 
 
-def _fields(identity: Identity, before: _Side, after: _Side, hides: Callable[[str], str]) -> list[ChangedField]:
+def _fields(identity: Identity, before: _Side, after: _Side) -> list[ChangedField]:
     was, becomes, kind = before.stable[identity], after.stable[identity], identity.group_kind
     if was == becomes:
         return []
-    both = before.hidden_fields(identity) | after.hidden_fields(identity)
+    both = HiddenFields.of(before.objects[identity]) | HiddenFields.of(after.objects[identity])
     changes = [] if was["apiVersion"] == becomes["apiVersion"] else [ChangedField("apiVersion", was["apiVersion"], becomes["apiVersion"])]
-    found = field_changes(kind, was, becomes, hides, both)
-    return [*changes, *(ChangedField(printable(hides(each.path), _PATH), each.live, each.declared) for each in found)]
+    found = field_changes(kind, was, becomes, both)
+    return [*changes, *(ChangedField(printable(each.path, _PATH), each.live, each.declared) for each in found)]
 
 
 def _notes(rendered: Rendered) -> Iterator[str]:

@@ -10,20 +10,17 @@ not be read is a note. Of what is read only what a node needs is kept, page by p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 
 from handler.app.build import Handler
 from handler.cluster.api import Api
 from handler.cluster.live import Listing, Object, pages, probe
 from handler.cluster.parallel import parallel
-from handler.config.secret_mask import Mask
 from handler.config.settings import Target
 from handler.engine.health.target_health import MISSING, expressed, removed_jobs
 from handler.engine.planner.members import Members
-from handler.engine.run.commit_mask import CommitMask, fields, living
 from handler.engine.run.former_record import former_marks
 from handler.health.kinds.reading import said
 from handler.health.kstatus import SELF_REMOVED, judge
@@ -33,6 +30,7 @@ from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, Resource, identity_of
 from handler.model.numbers import many
+from handler.plan.closed import holds_secrets
 from handler.plan.inventory import Membership, TargetMarks, is_member
 from handler.state.record import State
 from handler.state.record_format import stamp
@@ -44,7 +42,6 @@ _NAMESPACES = 40  # in which one kind is looked for
 _ASKED = 100  # declared objects that are asked for by name
 _AT_ONCE = 4
 _REVISION = "deployment.kubernetes.io/revision"
-_SECRET = GroupKind("", "Secret")
 _UNMARKED = "is live, but isn't marked as this target's"
 _UNREAD = Health(Status.UNKNOWN, "its kind can't be listed now")
 
@@ -56,10 +53,7 @@ def look(handler: Handler, target: Target, state: State) -> Inventory:
 
 @dataclass(slots=True)
 class _Look:
-    """One look as it goes on. `secrets`: what no text may show; `denied`: recorded kinds that can't be listed.
-
-    `known`: what the record names.
-    """
+    """One look as it goes on. `denied`: recorded kinds that can't be listed; `known`: what the record names."""
 
     handler: Handler
     target: Target
@@ -68,8 +62,6 @@ class _Look:
     now: float = field(init=False)
     notes: list[str] = field(default_factory=list)
     objects: dict[str, SeenObject] = field(default_factory=dict)
-    bodies: list[Object] = field(default_factory=list, repr=False)
-    secrets: set[str] = field(default_factory=set, repr=False)
     denied: set[GroupKind] = field(default_factory=set)
     declared: frozenset[Identity] = field(init=False)
     known: frozenset[Identity] = field(init=False)
@@ -85,9 +77,8 @@ class _Look:
         absent = list(self._absent())
         for resource, owners in OWNED.items():
             self._owned(resource, owners)
-        unmasked = "the target's Secrets can't be listed to mask it" if _SECRET in self.denied else ""
         objects = (*self.objects.values(), *absent)
-        return Inventory(self.target.name, self.state.commit, stamp(self.now), objects, tuple(self.notes), self._mask(), unmasked)
+        return Inventory(self.target.name, self.state.commit, stamp(self.now), objects, tuple(self.notes))
 
     # --- members
     def _members(self) -> None:
@@ -199,23 +190,9 @@ class _Look:
                 health = replace(health, message="; ".join(filter(None, (_UNMARKED, health.message))))
             uid, pod = str(live["metadata"].get("uid")), PodFacts.of(live) if identity.group_kind == _POD else None
             created, revision = (said(at(live, "metadata", *steps)) for steps in (("creationTimestamp",), ("annotations", _REVISION)))
-            self.objects[uid] = SeenObject(identity, uid, health, role, owner, created, pod, revision=revision)
-            self._hide(identity, live)
-
-    def _hide(self, identity: Identity, live: Object) -> None:
-        """Note what of an object no text may show."""
-        kept = ("apiVersion", "kind", "data", "stringData")
-        if identity.group_kind == _SECRET:
-            metadata = {"name": identity.name, "namespace": identity.namespace}
-            self.bodies.append({**{key: live[key] for key in kept if key in live}, "metadata": metadata})
-        else:
-            self.secrets.update(fields(identity.group_kind, live))
-
-    def _mask(self) -> Callable[[str], str]:
-        identities = [each.identity for each in self.objects.values()]
-        names = {name for each in identities for name in (each.name, each.namespace)}
-        hidden = chain(living(self.bodies, identities), self.secrets - names)
-        return CommitMask(self.handler.secrets.mask, (), Mask.of(hidden))
+            closed = identity in self.state.health.closed or holds_secrets(identity.group_kind, live)
+            closed = closed or (owner in self.objects and self.objects[owner].closed)
+            self.objects[uid] = SeenObject(identity, uid, health, role, owner, created, pod, revision=revision, closed=closed)
 
     def _note(self, what: str, error: AnnealError) -> None:
         problem = error.problems[0]

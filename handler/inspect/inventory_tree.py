@@ -7,12 +7,13 @@ cut is what does well.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from handler.health.kinds.pods import WITH_PODS, containers, is_stuck
 from handler.health.kinds.reading import count, said
+from handler.model.field_masking import without_credentials
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, Resource
@@ -23,6 +24,7 @@ MOST = 2000
 """Nodes that are shown."""
 _TEXT = 300  # characters of one node's message
 MISSING = "missing"
+UNTOLD = "not shown: the object holds what isn't shown; kubectl describe shows what is said of it"
 _ORDER = (Status.FAILED, Status.NOT_FOUND, Status.UNKNOWN, Status.TERMINATING, Status.IN_PROGRESS, Status.CURRENT)
 CRON_JOB = GroupKind("batch", "CronJob")
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
@@ -96,7 +98,8 @@ class PodFacts:
 class SeenObject:
     """One object of a target as a look has seen it. `uid` empty: it isn't there; `owner`: uid of what it is below, empty: a root.
 
-    `retired`: old ReplicaSets of it without pods; `revision`: a Deployment's, by which its newest ReplicaSet is known.
+    `retired`: old ReplicaSets of it without pods; `revision`: a Deployment's, by which its newest ReplicaSet is known. `closed`: nothing
+    that the cluster says of it is repeated (`handler.plan.closed`).
     """
 
     identity: Identity
@@ -108,6 +111,7 @@ class SeenObject:
     pod: PodFacts | None = None
     retired: int = 0
     revision: str = ""
+    closed: bool = False
 
     @property
     def worth(self) -> tuple[int, str, str, str]:
@@ -159,18 +163,13 @@ class InventoryTree:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """All that one look has seen. `commit`: the recorded one; `at`: when, RFC 3339; `mask`: hides what the target's objects hold.
-
-    `unmasked`: why texts can't be masked, and are left out; empty: they can.
-    """
+    """All that one look has seen. `commit`: the recorded one; `at`: when, RFC 3339."""
 
     target: str
     commit: str
     at: str
     objects: tuple[SeenObject, ...]
     notes: tuple[str, ...] = ()
-    mask: Callable[[str], str] = field(default=str, repr=False, compare=False)
-    unmasked: str = ""
 
     def named(self, subject: str) -> SeenObject | None:
         """Return the object of the target that is called so and has logs; None: there is none."""
@@ -182,10 +181,6 @@ class Inventory:
         found = [each for each in _all_below(top, below) if each.pod]
         newest = sorted(found, key=lambda each: each.created, reverse=True)
         return sorted(newest, key=lambda each: each.worth[0])
-
-    def shown(self, text: str, most: int = _TEXT) -> str:
-        """Return a cluster's text fit to be shown: masked, then cut."""
-        return printable(self.mask(text), most) if text and not self.unmasked else self.unmasked and text and f"hidden: {self.unmasked}"
 
     def tree(self) -> InventoryTree:
         """Return the tree, cut to what may be shown."""
@@ -200,10 +195,17 @@ class Inventory:
     def _node(self, each: SeenObject) -> InventoryNode:
         identity = each.identity
         names = identity.group, identity.kind, identity.namespace, identity.name
-        message = self.shown(each.health.message) if each.uid else each.health.message  # of what isn't there the words are ours
+        message = each.health.message
+        if each.uid:  # of what isn't there the words are ours
+            message = said_of(each, message, _TEXT)
         return InventoryNode(
             str(identity), *names, each.uid, _state(each), message, each.created, each.role, each.pod, each.has_logs, each.retired
         )
+
+
+def said_of(about: SeenObject | None, text: str, most: int) -> str:
+    """Return a cluster's text about an object fit to be shown; one that nothing is known of is shown as one that holds no secret."""
+    return UNTOLD if text and about and about.closed else printable(without_credentials(text), most)
 
 
 def _state(each: SeenObject) -> str:

@@ -64,7 +64,7 @@ class LoggedPod:
         yield from (f"| {line}" for line in tail.lines)
 
 
-def read(api: Callable[[], Api], subjects: Iterable[str], mask: Callable[[str], str]) -> list[LoggedPod]:
+def read(api: Callable[[], Api], subjects: Iterable[str]) -> list[LoggedPod]:
     """Read the logs of the first of these objects that have pods, with the rights of `api`. Raises AnnealError.
 
     `subjects`: objects as messages call them, `Deployment/shop/api`; others than workloads are passed over.
@@ -80,7 +80,7 @@ def read(api: Callable[[], Api], subjects: Iterable[str], mask: Callable[[str], 
         pod = _worst_pod(evidence, identity, now)
         if pod is None:
             return LoggedPod(str(identity), None, evidence.denied or evidence.broken)
-        return LoggedPod(str(identity), read_tail(evidence, pod, identity.namespace, mask))
+        return LoggedPod(str(identity), read_tail(evidence, pod, identity.namespace))
 
     return [logged(identity) for identity in found]
 
@@ -146,9 +146,9 @@ def read_named(api: Api, inventory: Inventory, top: SeenObject, container: str =
     known = logged_containers(pod)
     if container:
         _require_logged(known, identity, container, previous=previous)
-        tail: LogTail | None = read_container(evidence, pod, identity.namespace, inventory.mask, container, previous=previous)
+        tail: LogTail | None = read_container(evidence, pod, identity.namespace, container, previous=previous)
     else:
-        tail = read_tail(evidence, pod, identity.namespace, inventory.mask, healthy=True)
+        tail = read_tail(evidence, pod, identity.namespace, healthy=True)
     others = tuple(str(each.identity) for each in pods[:_PODS]) if len(pods) > 1 else ()
     if tail is None:
         return PodLog(inventory.target, subject, identity.name, notes=("none of its containers has run yet",), pods=others)

@@ -6,20 +6,24 @@ in which appliers repeat the whole object.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from handler.model.names import GroupKind, identity_of
 
 MASKED = "***"
 _SHOWN = 200  # characters of a value that are shown
+_SHORTEST = 4  # characters: without shorter ones a text can't be read
 _WORDS = "(?:passwords?|passwd|token|secret|api[-_]?keys?|private[-_]?keys?|credentials?)"
 _TELLING = re.compile(rf"(?:{_WORDS}(?:\[\d+\])?|tokens\[\d+\])\W*$", re.IGNORECASE)
 _MENTIONED = re.compile(_WORDS, re.IGNORECASE)
 _USERINFO = re.compile(r"(?<=://)(?:([^\s/:@\"']*:)(?!\d{1,5}(?:[/\"'\s,;)\]]|$))[^\s\"]+|[^\s/:@\"']{20,})@")
 """User and password of a URL (RFC 3986, 3.2.1), as people write them: unquoted `@` and `/`, a token as the user; no port."""
+_TOKEN = re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*")
+"""A JSON web token: of a ServiceAccount, of whom a program has signed in."""
 _REPEATING = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "kapp.k14s.io/original",
@@ -45,6 +49,25 @@ def shown(kind: GroupKind, path: str, value: Any) -> str:
 def without_passwords(text: str) -> str:
     """Return a text without the passwords of the URLs in it."""
     return _USERINFO.sub(lambda found: f"{found[1] or ''}{MASKED}@", text) if "://" in text else text
+
+
+def without_credentials(text: str) -> str:
+    """Return a text without JSON web tokens and the passwords of URLs, whoever wrote it."""
+    return without_passwords(_TOKEN.sub(MASKED, text) if "eyJ" in text else text)
+
+
+def without_given(text: str, values: Iterable[str]) -> str:
+    """Return a text without these values, and without the lines of longer ones, as they are, in JSON and in base64.
+
+    Only for a text whose writer was given them: anywhere else what is missing of it would tell who guesses.
+    """
+    lines = {line.strip() for value in values for line in (value, *value.splitlines())}
+    raw = {each for each in lines if len(each) >= _SHORTEST}
+    written = {json.dumps(each, ensure_ascii=ascii_only)[1:-1] for each in raw for ascii_only in (True, False)}
+    encoded = {base64.b64encode(each.encode()).decode() for each in raw}
+    for each in sorted(raw | written | encoded | {each.rstrip("=") for each in encoded}, key=len, reverse=True):
+        text = text.replace(each, MASKED)
+    return text
 
 
 def is_sensitive(kind: GroupKind, path: str) -> bool:

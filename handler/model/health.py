@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 
+from handler.model.field_masking import without_credentials
+
 
 class Status(StrEnum):
     """Where an object stands on its way to what was asked of it (kstatus)."""
@@ -26,6 +28,10 @@ class Health:
     status: Status
     message: str = ""
     again: float = 0.0
+
+    def told(self, *, closed: bool) -> str:
+        """Return it in words; `closed`: nothing that the cluster says of the object is repeated (`handler.plan.closed`)."""
+        return str(self.status) if closed or not self.message else without_credentials(self.message)
 
     @property
     def healthy(self) -> bool:

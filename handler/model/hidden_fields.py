@@ -6,12 +6,12 @@ else all elements of that list count, and what holds such a field is hidden as a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from handler.model.field_masking import MASKED
-from handler.model.manifest import at
+from handler.model.manifest import Manifest, at
 
 _Step = str | tuple[str | None]
 """A field, or a list's element by its name; None: any."""
@@ -20,31 +20,34 @@ _Tree = dict[_Step, "_Tree"]
 
 @dataclass(frozen=True, slots=True)
 class HiddenFields:
-    """The fields of one object. `values`: what git declares in them."""
+    """The fields of one object."""
 
     fields: _Tree = field(default_factory=dict)
-    values: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, body: Mapping[str, Any], pointers: Iterable[str]) -> HiddenFields:
-        """Make them of JSON pointers into an object."""
+    def of(cls, manifest: Manifest) -> HiddenFields:
+        """Return those of a declared object."""
         fields: _Tree = {}
-        values = [_read(body, pointer, fields) for pointer in pointers]
-        return cls(fields, tuple(str(value) for value in values if not isinstance(value, bool | None)))
+        body = manifest.body() if manifest.hidden else {}
+        for pointer in sorted(manifest.hidden, key=lambda each: each.count("/")):
+            _note(body, pointer, fields)
+        return cls(fields)
 
     def __or__(self, other: HiddenFields) -> HiddenFields:
         """Hide what either hides."""
         if not self.fields or not other.fields:
-            return replace(self if self.fields else other, values=(*self.values, *other.values))
-        return HiddenFields(_merged(self.fields, other.fields), (*self.values, *other.values))
+            return self if self.fields else other
+        return HiddenFields(_merged(self.fields, other.fields))
 
     def hides(self, path: Sequence[Any]) -> bool:
         """Whether the field at a path, or one in it or around it, is hidden. `path`: fields; positions, or (key, value) of elements."""
         return bool(self.fields) and _meets(self.fields, path)
 
     def told(self, path: Sequence[Any]) -> Sequence[Any]:
-        """Return a path up to the first element that is named by a hidden field."""
+        """Return a path up to where a hidden field ends, or to the first element that is named by one: keys within it aren't shown."""
         for index, step in enumerate(path if self.fields else ()):
+            if _ends(self.fields, path[:index]):
+                return path[:index]
             if isinstance(step, tuple) and any(_ends(self.fields, (*path[: index + 1], key)) for key, _ in step):
                 return path[:index]
         return path
@@ -75,8 +78,8 @@ def _below(node: _Tree, step: Any) -> Iterator[_Tree]:
     yield from (node[key] for key in keys if key in node and (isinstance(step, str) or isinstance(key, tuple)))
 
 
-def _read(body: Any, pointer: str, into: _Tree) -> Any:
-    """Note a field in the tree and return its value."""
+def _note(body: Any, pointer: str, into: _Tree) -> None:
+    """Note a field in the tree; one within a hidden one is hidden already."""
     node, tree = body, into
     for step in _steps(pointer):
         key: _Step = step
@@ -86,17 +89,19 @@ def _read(body: Any, pointer: str, into: _Tree) -> Any:
             key = (name if isinstance(name, str) else None,)
         else:
             node = at(node, step)
+        if key in tree and not tree[key]:
+            return
         tree = tree.setdefault(key, {})
-    return node
 
 
 def _steps(pointer: str) -> Iterator[str]:
     return (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
 
 
-def without(body: dict[str, Any], pointers: Iterable[str]) -> dict[str, Any]:
-    """Mask these fields of an object, and return it."""
-    for pointer in pointers:
+def without(manifest: Manifest) -> dict[str, Any]:
+    """Return what an object says, its hidden fields masked."""
+    body = manifest.body()
+    for pointer in manifest.hidden:
         *above, last = _steps(pointer)
         node: Any = body
         for step in above:

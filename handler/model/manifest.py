@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, cast
 
 from handler.model.names import Identity, identity_of
 
@@ -15,7 +15,8 @@ from handler.model.names import Identity, identity_of
 class Manifest:
     """One document of git. `raw`: canonical JSON, bytes to stay small, not in `repr`, for it may be a Secret's; `place`: file:line.
 
-    `item`: its position in the List that it stands in, 0: the first of one, or in none.
+    `item`: its position in the List that it stands in, 0: the first of one, or in none. `hidden`: JSON pointers of the fields that may hold
+    what isn't in git: what a Secret says, or a file that is encrypted there.
     """
 
     identity: Identity
@@ -23,6 +24,7 @@ class Manifest:
     raw: bytes = field(repr=False)
     place: str
     item: int = 0
+    hidden: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, body: dict[str, Any], place: str = "", item: int = 0) -> Manifest:
@@ -32,6 +34,10 @@ class Manifest:
     def body(self) -> dict[str, Any]:
         """Return a fresh copy of the document, safe to change."""
         return cast(dict[str, Any], json.loads(self.raw))
+
+    def with_body(self, body: dict[str, Any]) -> Self:
+        """Return it with another body, whose fields are hidden where its own are."""
+        return replace(self, identity=identity_of(body), api_version=str(body.get("apiVersion") or ""), raw=canonical(body))
 
 
 def at(body: Any, *steps: str) -> Any:

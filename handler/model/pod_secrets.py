@@ -1,4 +1,4 @@
-"""Which Secrets the containers of a pod can read, by its spec: what they print may hold their values. Pure.
+"""Which Secrets the containers of a pod can read, by its spec, and what these hold: what they print may hold it. Pure.
 
 Files (`volumes[].secret`, `projected`), variables (`envFrom`, `env`) and what a volume's driver is given (`nodePublishSecretRef`);
 `imagePullSecrets` are the kubelet's alone, and a ServiceAccount's token is no Secret.
@@ -6,6 +6,8 @@ Files (`volumes[].secret`, `projected`), variables (`envFrom`, `env`) and what a
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,3 +31,17 @@ def _names(value: Any) -> Iterator[str]:
         yield from _names(below)
     for below in value if isinstance(value, list) else ():
         yield from _names(below)
+
+
+def held(secret: object) -> Iterator[str]:
+    """Yield what a live Secret holds, as text; what is none as its base64."""
+    data = at(secret, "data")
+    yield from filter(None, map(_decoded, data.values() if isinstance(data, dict) else ()))
+
+
+def _decoded(value: object) -> str:
+    text = value if isinstance(value, str) else ""
+    try:
+        return base64.b64decode(text).decode()
+    except (binascii.Error, ValueError):
+        return text

@@ -66,7 +66,8 @@ class RenderRequest:
     `placeholders`: values that aren't git's are placeholders, of the first or the second set: nothing of the cluster is read for them; 0:
     they aren't. What differs between renders with either set depends on such values. `keys_known`: which variables the cluster has is
     asked of `outside` all the same, so that defaults are taken where a run takes them; what they hold isn't.
-    `compat`: the tool whose label every object carries; `none`: no tool's.
+    `beside`: this render only tells what of another one depends on such values; what is made anew each time isn't looked for. `told`: who
+    reads its mistakes may see all values. `compat`: the tool whose label every object carries; `none`: no tool's.
     """
 
     path: str
@@ -84,6 +85,8 @@ class RenderRequest:
     post_build: object = None
     placeholders: int = 0
     keys_known: bool = False
+    beside: bool = False
+    told: bool = False
     compat: str = "none"
 
 
@@ -129,10 +132,9 @@ class Rendered:
     those after the first with `!1`, `!2` … behind it; a List is all its items. `where`: called only when the Rollout has mistakes.
     `renderer`: which one made them. `notes`: what a plan should say of the render. `unstable`: objects that a second render of the same
     inputs makes otherwise -> the fields that differ, with why. `installs`: digest of what a first install is made of; empty: no such thing.
-    `upgrade`: these are what an upgrade makes, not what that install does. `secrets`: texts of Secrets that they were made from.
+    `upgrade`: these are what an upgrade makes, not what that install does.
     `rests`: hooks that had their time at an install: what is left of them stays, and they never run again.
-    `renamed`: objects that are others at each render. `hidden`: JSON pointers of fields that hold what a Secret says, or may, by object.
-    `encrypted`: ids of the encrypted files that were decrypted.
+    `renamed`: objects that are others at each render. `encrypted`: ids of the encrypted files that were decrypted.
     `checksum`, `server`: Kubernixos' checksum of the manifests, and the address of the API server that they are for; empty: none is said.
     """
 
@@ -147,10 +149,8 @@ class Rendered:
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
     installs: str = ""
     upgrade: bool = False
-    secrets: tuple[str, ...] = field(default=(), repr=False)
     rests: tuple[Manifest, ...] = ()
     renamed: tuple[Identity, ...] = ()
-    hidden: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
     encrypted: tuple[str, ...] = ()
     checksum: str = ""
     server: str = ""

@@ -92,7 +92,7 @@ class Admission:
         identity = identity_of(body)
         metadata["labels"] = {**(metadata.get("labels") or {}), PART_OF: self.applyset}
         metadata["annotations"] = {**(metadata.get("annotations") or {}), IDENTITY: identity.mark(self.target.name)}
-        return Manifest.of(body, manifest.place)
+        return manifest.with_body(body)
 
     def _refusals(self, manifest: Manifest, resource: Resource) -> list[Problem]:
         identity = manifest.identity

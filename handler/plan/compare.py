@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.model.field_masking import shown
+from handler.model.field_masking import MASKED, shown
 from handler.model.hidden_fields import HiddenFields
-from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import FieldChange
 from handler.model.rollout import Mode
@@ -42,9 +41,8 @@ def fingerprint(item: Desired) -> bytes:
 class Comparison:
     """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled.
 
-    `hides`, `hidden`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render
-    knows them. `gaps`: takes the fields of each declared live object, `secrets`: the live Secrets, `adoptions`: what isn't ours
-    yet; None: they aren't asked for. `dependants`: what has owners, ours or not; `keeps`: returns why such a one may not go with them.
+    `gaps`: takes the fields of each declared live object, `adoptions`: what isn't ours yet; None: they aren't asked for. `dependants`: what
+    has owners, ours or not; `keeps`: returns why such a one may not go with them.
     """
 
     ours: Membership
@@ -60,11 +58,7 @@ class Comparison:
     adopts: tuple[str, ...] = ()
     left: dict[Identity, dict[str, Any]] = field(default_factory=dict)
     notes: dict[Identity, str] = field(default_factory=dict)
-    hides: Callable[[str], str] = str
-    hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
-    anew: dict[Identity, dict[str, Any]] = field(default_factory=dict, repr=False)
     gaps: FieldGaps | None = None
-    secrets: dict[Identity, dict[str, Any]] | None = field(default=None, repr=False)
     adoptions: Adoptions | None = None
     dependants: dict[Identity, Dependant] = field(default_factory=dict)
     keeps: Callable[[Mapping[str, Any]], str] = lambda _: ""
@@ -111,15 +105,11 @@ class Comparison:
         """Note declared objects that exist without being ours."""
         for live in objects:
             self.unowned[identity_of(live)] = live
-            self._note_secret(identity_of(live), live)
 
     def _see(self, identity: Identity, item: Desired | None, live: dict[str, Any]) -> None:
         ours, former = is_member(live, identity, self.ours), self.ours.is_former(live, identity)  # former marks differ from declared ones
         for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes, self.dependants):
             sorted_before.pop(identity, None)
-        self._note_anew(identity, live)
-        if ours or item is not None:
-            self._note_secret(identity, live)
         self._note_dependant(identity, item, live, ours=ours)
         steered = item is not None and steering.is_steered(live)
         odd = steering.note(live) if steered else ""
@@ -159,25 +149,17 @@ class Comparison:
         found = takeover(live, body, adopted=adopted, spared=lambda: self.ignoring.spared(identity, body, live), tools=self.adopts)
         taken = found if found and steering.merges_others(live, body) else None
         if self.undeclared is not None:
-            self.undeclared[identity] = tuple(_undeclared(identity, body, live, taken))
+            hidden = HiddenFields.of(self.desired[identity].manifest) if identity in self.desired else HiddenFields()
+            self.undeclared[identity] = tuple(dict.fromkeys(_undeclared(identity, body, live, taken, hidden)))
         if self.gaps is not None and identity in self.desired:
-            declared, hidden = self.desired[identity].manifest.body(), self.hidden.get(identity, HiddenFields())
-            self.gaps.see(identity, declared, live, self.ignoring, self.hides, hidden)
+            declared = self.desired[identity].manifest
+            self.gaps.see(identity, declared.body(), live, self.ignoring, HiddenFields.of(declared))
         return taken
 
     def effective(self, item: Desired, live: dict[str, Any]) -> Desired:
         """Return what is applied onto a live object: the declared one without what others may own."""
-        self._note_anew(item.identity, live)
         body = self.ignoring.effective(item.identity, item.manifest.body(), live)
-        return replace(item, manifest=Manifest.of(body, item.manifest.place))
-
-    def _note_anew(self, identity: Identity, live: dict[str, Any]) -> None:
-        if identity in self.ignoring.unstable:
-            self.anew[identity] = live
-
-    def _note_secret(self, identity: Identity, live: dict[str, Any]) -> None:
-        if self.secrets is not None and identity.group_kind == SECRET:
-            self.secrets[identity] = _slim(live) | {key: live[key] for key in ("data", "stringData") if key in live}
+        return replace(item, manifest=item.manifest.with_body(body))
 
     def _note_dependant(self, identity: Identity, item: Desired | None, live: dict[str, Any], *, ours: bool) -> None:
         if "ownerReferences" in live["metadata"]:
@@ -191,13 +173,15 @@ class Comparison:
         return tuple(item for identity, item in self.desired.items() if identity not in seen and item.mode is not Mode.HOOK)
 
 
-def _undeclared(identity: Identity, body: dict[str, Any], live: dict[str, Any], taken: Takeover | None) -> Iterator[FieldChange]:
+def _undeclared(
+    identity: Identity, body: dict[str, Any], live: dict[str, Any], taken: Takeover | None, hidden: HiddenFields
+) -> Iterator[FieldChange]:
     for path, manager, version in undeclared(live, body, taken):
-        text, value = text_of(tellable(identity.group_kind, path)), at_path(live, path)
+        text, value = text_of(tellable(identity.group_kind, tuple(hidden.told(path)))), at_path(live, path)
         if version:
             yield FieldChange(f"{text} ({version})", "", "…", manager)
         elif value is not None:
-            yield FieldChange(text, "", shown(identity.group_kind, text, value), manager)
+            yield FieldChange(text, "", MASKED if hidden.hides(path) else shown(identity.group_kind, text, value), manager)
 
 
 def _is_going(live: dict[str, Any]) -> bool:

@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from handler.model.errors import Problem
-from handler.model.field_masking import shown
+from handler.model.field_masking import MASKED, shown
+from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import Manifest, at, items_at
-from handler.model.names import GroupKind
 from handler.plan.admission import Desired
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def check(item: Desired, crd: Manifest) -> list[Problem]:
     schema = _schema(crd, item.resource.version)
     if schema is None:
         return []
-    body, kind = item.manifest.body(), item.identity.group_kind
+    body = item.manifest.body()
     found = [f"{path}: unknown field" for path in _unknown(schema, body, "")]
-    found += _violations(_validator(crd, item.resource.version), body, kind)
+    found += _violations(_validator(crd, item.resource.version), body, item)
     return [Problem(str(item.identity), text, item.manifest.place) for text in found]
 
 
@@ -65,11 +65,13 @@ def _unknown_properties(properties: dict[str, Any], value: dict[str, Any], path:
             yield f"{path}.{key}".lstrip(".")
 
 
-def _violations(validator: Draft202012Validator, body: dict[str, Any], kind: GroupKind) -> Iterator[str]:
+def _violations(validator: Draft202012Validator, body: dict[str, Any], item: Desired) -> Iterator[str]:
+    kind, hidden = item.identity.group_kind, HiddenFields.of(item.manifest)
     for error in validator.iter_errors(body):
         path = ".".join(str(step) for step in error.absolute_path) or "object"
         rule = f"{error.validator}: {shown(kind, '', error.validator_value)}"
-        yield f"{path}: {error.message if error.validator == 'required' else f'{shown(kind, path, error.instance)} breaks {rule}'}"
+        value = MASKED if hidden.hides(tuple(error.absolute_path)) else shown(kind, path, error.instance)
+        yield f"{path}: {error.message if error.validator == 'required' else f'{value} breaks {rule}'}"
 
 
 @lru_cache(maxsize=64)

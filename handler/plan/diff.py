@@ -5,7 +5,7 @@ List elements are named by what identifies them (`containers[name=web]`), so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -38,25 +38,20 @@ def field_changes(
     kind: GroupKind,
     live: dict[str, Any],
     wanted: dict[str, Any],
-    hides: Callable[[str], str] = str,
     hidden: HiddenFields = HiddenFields(),  # noqa: B008 - frozen
 ) -> tuple[FieldChange, ...]:
     """Return every field that differs, each with its live owner: what isn't in here isn't in the plan.
 
-    `hides`: a mask of secrets; a field that holds one is masked on both sides, for live it may hold the one before. So are those `hidden`.
+    `hidden`: masked on both sides, for live they may hold what they held before.
     """
     found: list[FieldChange] = []
     for path, was, becomes in _differences((), meaningful(live), meaningful(wanted)):
         text = text_of(tellable(kind, tuple(hidden.told(path))))
         was_shown, becomes_shown = shown(kind, text, was), shown(kind, text, becomes)
-        was_shown, becomes_shown = hidden_alike(was_shown, becomes_shown, (lambda _: "") if hidden.hides(path) else hides)
+        if hidden.hides(path):
+            was_shown, becomes_shown = was_shown and MASKED, becomes_shown and MASKED
         found.append(FieldChange(text, becomes_shown, was_shown, _owner(live, path)))
-    return tuple(found)
-
-
-def hidden_alike(one: str, other: str, hides: Callable[[str], str]) -> tuple[str, str]:
-    """Return both sides of a field as they may be shown: masked both, where one of them holds what a mask hides."""
-    return (one, other) if (hides(one), hides(other)) == (one, other) else (one and MASKED, other and MASKED)
+    return tuple(dict.fromkeys(found))
 
 
 def tellable(kind: GroupKind, path: Path) -> Path:

@@ -2,8 +2,8 @@
 
     declared, live --> fields with who owns each --> a state each --> with the plan's Change: what the next run does about it
 
-Law: what the server calls the same is equal, however it is written. Fields are masked as a plan masks them, once all live Secrets are
-known; of what is masked nothing says that it equals. Only a look that asks for it pays: equal fields and the server's defaults are counted,
+Law: what the server calls the same is equal, however it is written. Fields are masked as a plan masks them; of what is masked nothing says
+that it equals. Only a look that asks for it pays: equal fields and the server's defaults are counted,
 and listed where they are few.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache, reduce
@@ -21,7 +21,7 @@ from handler.model.field_masking import MASKED, is_sensitive, shown
 from handler.model.hidden_fields import HiddenFields
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change, FieldChange
-from handler.plan.diff import hidden_alike, meaningful, paired, tellable, text_of
+from handler.plan.diff import meaningful, paired, tellable, text_of
 from handler.plan.ignore import Ignoring
 from handler.plan.managed_fields import Fields, Step, equal, fields_of_element, keyed, managed_fields, union
 
@@ -38,7 +38,6 @@ GOES, STAYS = "the next run that compares live removes it", "it stays"
 _EMPTY = frozenset({"", "null", "false", "0", '""', "{}", "[]"})
 """What the API server may leave out as it is what holds without it."""
 _STEP = re.compile(r"[.[]")
-Mask = Callable[[str], str]
 Path = tuple[Step, ...]
 Place = tuple[str | int, ...]
 
@@ -82,11 +81,6 @@ class ObjectGap:
         found.update(each.state for each in self.fields)
         return {str(state): found[state] for state in FieldState}
 
-    def hidden(self, text: Mask, value: Mask) -> ObjectGap:
-        """Return the gap without what masks hide: of paths and managers, of values; an equal field that holds such a thing isn't shown."""
-        fields = [_hidden(each, text, value) for each in self.fields]
-        return replace(self, fields=tuple(filter(_is_told, fields)), equal=tuple((text(path), holds) for path, holds in self.equal))
-
     def judged(self, change: Change) -> ObjectGap:
         """Return the gap as the plan sees it: what the server's dry-run changes differs, and nothing else that is declared."""
         if change.action is Action.RECREATE:
@@ -101,15 +95,13 @@ class ObjectGap:
 class FieldGaps:
     """Collects the gap of every declared live object that a plan compares. Thread-safe.
 
-    `object`: the one whose equal fields are listed; empty: those of all, while they are few. `most`: how many are listed. `hides`: masks of
-    paths and managers, and of values; the plan sets them, before `of` is asked. `beside`: takes undeclared objects of namespaces that
-    aren't exclusive; None: they aren't looked for.
+    `object`: the one whose equal fields are listed; empty: those of all, while they are few. `most`: how many are listed. `beside`:
+    takes undeclared objects of namespaces that aren't exclusive; None: they aren't looked for.
     """
 
     object: str = ""
     most: int = MOST
     found: dict[Identity, ObjectGap] = field(default_factory=dict, repr=False)
-    hides: tuple[Mask, Mask] = (str, str)
     beside: list[Change] | None = None
     _listed: int = 0
 
@@ -119,13 +111,12 @@ class FieldGaps:
         declared: dict[str, Any],
         live: dict[str, Any],
         ignoring: Ignoring,
-        hides: Callable[[str], str],
         hidden: HiddenFields,
     ) -> None:
-        """Note the gap of one object. `hides`, `hidden`: see `diff.field_changes`."""
+        """Note the gap of one object. `hidden`: see `diff.field_changes`."""
         known: Fields = reduce(union, (entry.get("fieldsV1") or {} for entry in managed_fields(live)), {})
         ignored = ignoring.ignored(identity, declared, live)
-        look = _Look(identity.group_kind, tuple(ignored), ignoring.made_anew(identity, live), hides, hidden)
+        look = _Look(identity.group_kind, tuple(ignored), ignoring.made_anew(identity, live), hidden)
         lists = self.object in ("", str(identity)) and self._listed < self.most
         gap = look.gap(keyed(declared, known), live, lists=lists)
         self._listed += len(gap.fields)
@@ -134,7 +125,7 @@ class FieldGaps:
     def of(self, change: Change) -> ObjectGap | None:
         """Return the gap of a change's object; None: it wasn't compared."""
         found = self.found.get(change.identity)
-        return found.hidden(*self.hides).judged(change) if found and change.manifest else None
+        return found.judged(change) if found and change.manifest else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +152,6 @@ class _Look:
     kind: GroupKind
     ignored: Sequence[tuple[Place, str]]
     anew: Sequence[Place]
-    hides: Callable[[str], str]
     hidden: HiddenFields
 
     def gap(self, declared: dict[str, Any], live: dict[str, Any], *, lists: bool) -> ObjectGap:
@@ -206,17 +196,13 @@ class _Look:
 
     def _field(self, leaf: _Leaf, text: str, state: FieldState, why: str) -> GapField:
         declared, live = (shown(self.kind, text, None if value is _ABSENT else value) for value in (leaf.declared, leaf.live))
-        declared, live = hidden_alike(declared, live, (lambda _: "") if self._is_hidden(leaf) else self.hides)
+        if self._is_hidden(leaf):
+            declared, live = declared and MASKED, live and MASKED
         return GapField(text, state, declared, live, _owner(leaf), why)
 
 
 def _is_told(each: GapField) -> bool:
     return each.state is not FieldState.EQUAL or MASKED not in each.declared + each.live
-
-
-def _hidden(each: GapField, text: Mask, value: Mask) -> GapField:
-    declared, live = hidden_alike(each.declared, each.live, value)
-    return replace(each, path=text(each.path), declared=declared, live=live, manager=text(each.manager))
 
 
 def _undeclared(leaf: _Leaf) -> tuple[FieldState, str]:

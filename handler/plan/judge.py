@@ -6,8 +6,8 @@ Recreate is decided by the server's own words about an immutable field, never by
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.config.settings import ApplySetId, Owner, Target
@@ -15,7 +15,7 @@ from handler.model.errors import ApiRefused, Problem
 from handler.model.hidden_fields import HiddenFields
 from handler.model.instance import template_of
 from handler.model.manifest import canonical
-from handler.model.names import LASTING, GroupKind, Identity, uid_and_version
+from handler.model.names import LASTING, GroupKind, uid_and_version
 from handler.model.plan import Action, Cause, Change
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired, listed
@@ -26,6 +26,7 @@ from handler.plan.missing_objects import FIELD_ERROR
 from handler.plan.missing_settings import UNOWNED, adopting, block, lacking
 from handler.plan.ownership import ForeignOwner, foreign_owner, in_order
 from handler.plan.prune import kept_by_itself
+from handler.plan.quoted_refusal import told_refusal
 from handler.plan.steering import left_alone, may_recreate
 from handler.plan.takeover import Takeover
 
@@ -47,12 +48,10 @@ NO_HOOK_TAKES = "a hook takes nothing over from another tool or target: give it 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges the undecided objects of one target. `hides`, `hidden`: see `field_changes`."""
+    """Judges the undecided objects of one target."""
 
     target: Target
     ours: Membership
-    hides: Callable[[str], str] = str
-    hidden: Mapping[Identity, HiddenFields] = field(default_factory=dict)
 
     def absent(self, item: Desired, *, deferred: bool = False) -> Change:
         """Return the change of an object that isn't there."""
@@ -65,7 +64,7 @@ class Judge:
         moved = _moved(item, live)
         if not (adopted and taken) and not moved and not differs(live, wanted):
             return Change(Action.UNCHANGED, item.identity, uid, version, manifest=item.manifest)
-        changes = field_changes(item.identity.group_kind, live, wanted, self.hides, self.hidden.get(item.identity, HiddenFields()))
+        changes = field_changes(item.identity.group_kind, live, wanted, HiddenFields.of(item.manifest))
         reason, merged = "adopted" if adopted else moved, canonical(taken.entries) if taken else b""
         return Change(Action.UPDATE, item.identity, uid, version, reason, changes, item.manifest, merged, adopted=adopted)
 
@@ -97,7 +96,9 @@ class Judge:
     def refused(self, item: Desired, live: dict[str, Any] | None, error: ApiRefused) -> Change | Problem:
         """Turn the server's refusal into a recreate where that is allowed, else into a problem with a way out."""
         text = "; ".join(problem.message for problem in error.problems)
-        if live is None or error.status != 422 or not _is_only_immutable(text):
+        is_immutable = live is not None and error.status == 422 and _is_only_immutable(text)
+        text = "; ".join(problem.message for problem in told_refusal(error, item.manifest).problems)
+        if live is None or not is_immutable:
             return Problem(str(item.identity), text, item.manifest.place, error.problems[0].fix)
         if not is_member(live, item.identity, self.ours):
             fix = _KEEP if item.identity.group_kind in LASTING else f"{_KEEP}; or delete it yourself: it isn't ours to delete"

@@ -11,11 +11,12 @@ aren't known speak of the cluster, or may: of those nothing is said.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from handler.model.errors import AccessDenied, ApiRefused, FieldCause
 from handler.model.field_masking import MASKED
-from handler.model.manifest import Manifest
+from handler.model.hidden_fields import without
+from handler.model.manifest import Manifest, canonical
 from handler.plan.declared_fields import DeclaredField, DeclaredFields
 
 _INVALID = re.compile(r'\S+ "[^"\n]*" is invalid: ')
@@ -79,6 +80,25 @@ class QuotedRefusal:
 
     words: tuple[str, ...] = ()
     is_whole: bool = False
+
+
+_CODE = re.compile(r"[A-Z][A-Za-z]{0,63}")
+_UNTOLD = (
+    "the server's words aren't shown, for the object holds values that aren't in git: kubectl apply --server-side --dry-run=server -f FILE"
+)
+
+
+def told_refusal(error: ApiRefused | AccessDenied, manifest: Manifest | None) -> ApiRefused | AccessDenied:
+    """Return a refusal as people read it: of an object that holds what isn't in git only what speaks of its other fields.
+
+    `manifest`: what git declares of the object; None: it isn't known.
+    """
+    if manifest is None or not manifest.hidden or isinstance(error, AccessDenied):
+        return error
+    found = quoted(error, replace(manifest, raw=canonical(without(manifest)))).words
+    code = error.reason if _CODE.fullmatch(error.reason) else str(error.status)
+    words = "; ".join(found) or f"{code}: {_UNTOLD}"
+    return type(error)(replace(error.problems[0], message=words), status=error.status, reason=error.reason)
 
 
 def quoted(error: ApiRefused | AccessDenied, manifest: Manifest) -> QuotedRefusal:

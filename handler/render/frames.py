@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest
@@ -46,17 +45,6 @@ def decode_problem(frame: bytes) -> Problem:
 def encode_note(text: str) -> bytes:
     """Write what a plan should say of a render."""
     return b"N" + text.encode()
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenText:
-    """What of a value in a Secret no text may show."""
-
-    text: str = field(repr=False)
-
-    def encode(self) -> bytes:
-        """Write it as a frame."""
-        return b"S" + self.text.encode()
 
 
 def decode_noted(frame: bytes) -> Row | str:

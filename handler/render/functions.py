@@ -19,7 +19,7 @@ from handler.render.charts.chart_index import index_entries
 from handler.render.charts.chart_lock import lock_entries
 from handler.render.document import Document
 from handler.render.documents import documents
-from handler.render.frames import HiddenText, encode, encode_lines, encode_note
+from handler.render.frames import encode, encode_lines, encode_note
 from handler.render.helm.chart_facts import encode_facts
 from handler.render.helm.chart_scan import scan_chart
 from handler.render.helm.helm_output import read_output
@@ -108,7 +108,7 @@ def scan(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
 def read_helm(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
     """Read what helm printed: see `read_output`."""
     for row in read_output(options, parts):
-        yield row.encode() if isinstance(row, Piece | HiddenText) else encode_note(row) if isinstance(row, str) else encode(row)
+        yield row.encode() if isinstance(row, Piece) else encode_note(row) if isinstance(row, str) else encode(row)
 
 
 def locate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:

@@ -118,7 +118,7 @@ def manifest(declared: Manifest, wanted: Object, target: str, count: int, withou
     pod = {key: value for key, value in pod.items() if value is not None} | {"labels": _mapping(pod.get("labels")) | mark}
     spec |= {"replicas": count, "selector": {"matchLabels": mark}, "template": template | {"metadata": pod}}
     body = {"apiVersion": declared.api_version, "kind": declared.identity.kind, "metadata": metadata, "spec": spec}
-    return Manifest.of(body, declared.place)
+    return declared.with_body(body)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -96,7 +96,8 @@ class Scene:
 
     `since`: when the step began, seconds since the epoch, over restarts. `generation`: of the object as our write returned it, 0: unknown.
     `declared`: the object's manifest, if it was certainly created. `failing`: the check stands under `failure`. `query`: asks for metrics.
-    `pods`: asks for the pods of the object's selector. `mask`: hides the secrets of a text. `effort`: what all checks of the step may look
+    `pods`: asks for the pods of the object's selector. `closed`: nothing that the cluster says of the object,
+    and none of its values, is repeated (`handler.plan.closed`). `effort`: what all checks of the step may look
     at in this look. `expressed`: how an object of at least this generation does by the operator's expressions; None: there are none.
     """
 
@@ -107,7 +108,7 @@ class Scene:
     failing: bool = False
     query: Query = no_metrics
     pods: Callable[[], Sequence[Object]] = field(default=list)
-    mask: Callable[[str], str] = str
+    closed: bool = False
     effort: Callable[[], Effort] = Effort
     expressed: Callable[[Object, int], Health | None] = unexpressed
 

@@ -99,8 +99,7 @@ class Refusal:
     """Why ticks don't try a commit again: what its failure follows from, none of which has changed.
 
     `inputs`: digest of the target's configuration and our version; `reads`: as `State.reads`, empty: another commit is judged anew;
-    `paths`: those of `reads`, without it of `elsewhere`; `again`: when a tick tries it all the same, empty: never; `elsewhere`: as `reads`,
-    of what isn't git, which may change without a commit.
+    `paths`: of `reads`, without it of `elsewhere`; `again`: when a tick tries it, empty: never; `elsewhere`: `reads` of what isn't git.
     """
 
     commit: Sha
@@ -137,7 +136,7 @@ class TargetHealth:
 
     `since`: when that state began; `judged`: when this was written, at most a few drift intervals before the newest judgement. `worst`: a
     line for each of the objects that do worst; `notes`: what should be known of healthy ones. `apart`: what of the declared objects isn't
-    judged, for it comes and goes or is another's; None: no run has said so yet.
+    judged, for it comes and goes or is another's; None: no run has said so yet. `closed`: see `handler.plan.closed`.
     """
 
     state: Word = ""
@@ -146,6 +145,7 @@ class TargetHealth:
     worst: tuple[Message, ...] = ()
     notes: tuple[Message, ...] = ()
     apart: tuple[Identity, ...] | None = None
+    closed: tuple[Identity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

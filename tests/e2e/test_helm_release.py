@@ -217,8 +217,12 @@ def test_the_password_of_a_live_release_stays_when_it_is_taken_over(shop: Shop) 
 
 
 def test_a_password_that_lives_on_shows_in_no_log_line(shop: Shop) -> None:
-    """What a render makes anew isn't what the containers have: the live value is hidden."""
-    template = {"metadata": {"labels": {"app": "web"}, "annotations": {FATE: "crash-loop"}}, "spec": pods({"app": "web"}, "shop:1")["spec"]}
+    """What a render makes anew isn't what the containers have: a log is shown without what lives."""
+    template: dict[str, Any] = {
+        "metadata": {"labels": {"app": "web"}, "annotations": {FATE: "crash-loop"}},
+        "spec": pods({"app": "web"}, "shop:1")["spec"],
+    }
+    template["spec"]["containers"][0]["envFrom"] = [{"secretRef": {"name": "db"}}]
     files = {
         "templates/secret.yaml": RANDOM["templates/secret.yaml"],
         "templates/web.yaml": text_of(workload(replicas=1, template=template)),

@@ -103,11 +103,12 @@ def test_events_that_repeat_a_variable_are_told_without_it(shop: Shop, logged: i
     shop.push(web, settings, config_map(shop.name, "another"))
     results.append(run(shop, shop.job()))
     assert results[-1].code == "rollout-failed"
-    assert "Warning Refused: the database refused *** and ***" in results[-1].message
+    assert "Warning Refused" in results[-1].message
+    assert "the database" not in results[-1].message, "of what holds a secret a reason is told, and no word"
     assert_silent(shop, logged, *results)
 
 
-def test_a_watch_of_health_tells_events_without_what_the_commit_declares_as_secret(shop: Shop, logged: io.StringIO) -> None:
+def test_a_watch_of_health_tells_the_reasons_alone_of_what_holds_a_secret(shop: Shop, logged: io.StringIO) -> None:
     web = fated(with_env(deployment(shop.name, "web", replicas=1), [PASSWORD]), "never-ready")
     shop.push(web, secret(shop.name, "db", "postgres://shop:swordfish-4711@db:5432/shop"), config_map(shop.name, "a", {"api-key": OTHER}))
     result = run(shop, shop.job())
@@ -124,31 +125,36 @@ def test_a_watch_of_health_tells_events_without_what_the_commit_declares_as_secr
         until(lambda: "Warning Refused" in " ".join(shop.state().health.worst), told=lambda: str(shop.state().health))
     finally:
         watch.stop()
-    assert "Warning Refused: refused ***, *** and ***" in " ".join(shop.state().health.worst)
+    assert "refused" not in " ".join(shop.state().health.worst)
     assert_silent(shop, logged, result, planted=(CANARY, OTHER, "swordfish-4711"))
 
 
-def test_a_tick_that_looks_at_health_tells_conditions_without_what_the_commit_declares_as_secret(shop: Shop, logged: io.StringIO) -> None:
+def test_a_tick_that_looks_at_health_tells_no_condition_of_what_holds_a_secret(shop: Shop, logged: io.StringIO) -> None:
     crd, tea = definition(shop.group), offer(shop.group, shop.name, "tea")
     any_status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] = any_status
-    shop.push(namespace(shop.name), crd, tea, secret(shop.name, "db", "postgres://shop:swordfish-4711@db:5432/shop"))
+    fields = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    fields["status"] = fields["spec"] = any_status
+    milk = offer(shop.group, shop.name, "milk")
+    tea["spec"] |= {"token": "swordfish-4711"}
+    shop.push(namespace(shop.name), crd, tea, milk)
     results = [run(shop, shop.job())]
     status = {"conditions": [{"type": "Ready", "status": "False", "reason": "Refused", "message": "the database refused swordfish-4711"}]}
-    patch = ["offers.v1." + shop.group, "tea", "-n", shop.name, "--type=merge", "-p", json.dumps({"status": status})]
-    shop.kubectl.run("patch", *patch)
+    open_status = {"conditions": [{**status["conditions"][0], "message": "the database is full"}]}
+    for name, said in (("tea", status), ("milk", open_status)):
+        shop.kubectl.run("patch", f"offers.v1.{shop.group}", name, "-n", shop.name, "--type=merge", "-p", json.dumps({"status": said}))
     results.append(shop.handler_at(shop.kubectl.kubeconfig, looks=True).run(shop.job("tick")))
     assert results[-1].outcome is Outcome.UNCHANGED
-    assert shop.state().health.worst == (f"Offer/{shop.name}/tea: Refused: the database refused ***",)
+    told = (f"Offer/{shop.name}/milk: Refused: the database is full", f"Offer/{shop.name}/tea: in progress")
+    assert shop.state().health.worst == told
     assert_silent(shop, logged, *results, planted=("swordfish-4711",))
 
 
 @pytest.mark.parametrize("logs", ["live", "record"])
 def test_the_log_of_a_pod_leaves_no_value_anywhere(shop: Shop, logged: io.StringIO, logs: Any) -> None:
     api = fated(deployment(shop.name, "api", replicas=1), "crash-loop")
-    api["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"secretRef": {"name": "theirs"}}]
-    shop.kubectl.apply(secret(shop.name, "theirs", "postgres://shop:mackerel-0815@db:5432/shop"))
-    shop.push(api, secret(shop.name, "db", '{"mode": "blue", "password": "swordfish-4711"}'))
+    api["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"secretRef": {"name": name}} for name in ("theirs", "db")]
+    shop.kubectl.apply(secret(shop.name, "theirs", "mackerel-0815"))
+    shop.push(api, secret(shop.name, "db", "swordfish-4711"))
     results = [run(shop, shop.job())]
     until(lambda: stand_still(shop, "api", reason="BackOff"))
     shop.configure(wait=Wait(120.0, 2.0), evidence=EvidenceSettings(logs))

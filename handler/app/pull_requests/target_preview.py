@@ -21,7 +21,6 @@ from handler.engine.planner.desired import Prepared, Preparer, held_renderer
 from handler.engine.planner.due import all_due
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview import Preview, Previewer
-from handler.engine.run.commit_mask import CommitMask
 from handler.model.errors import AnnealError, AuthorError, Problem
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
@@ -93,8 +92,7 @@ def preview_target(handler: TargetRunner, target: Target, merge: MergeResult) ->
         renders = _rendered(handler, target, merge, state, 1)
         return _previewed(handler, target, merge, state, renders) if renders else replace(found, untouched=True)
     except AuthorError as error:
-        mask = CommitMask(handler.secrets.mask, ())
-        return replace(found, problems=tuple(_masked(each, mask) for each in error.problems))
+        return replace(found, problems=error.problems)
     except AnnealError as error:  # the operator's, in whose words there may be what only that one sees
         fields = {"target": target.name, "code": error.code, "why": handler.secrets.mask(str(error))}
         _LOG.warning("a target can't be planned", extra={"fields": fields})
@@ -114,7 +112,7 @@ def _is_untouched(handler: TargetRunner, target: Target, state: State, merge: Me
 def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state: State, renders: _Renders) -> TargetPreview:
     others = _rendered(handler, target, merge, state, 2) if _has_other_values(target) else None
     unnamed = _unnamed(renders, others) if others else frozenset[Identity]()
-    then, mask = renders.then, CommitMask(handler.secrets.mask, renders.then.rendered.manifests, secrets=renders.then.rendered.secrets)
+    then = renders.then
     whole = handler.dependencies(target.name).planner
     planner = Planner(target, whole.applyset, handler.api(target), whole.discovery, verdicts=dict(whole.verdicts), custom=whole.custom)
     judged_by = target.pull_requests.identity if target.pull_requests else ""
@@ -126,18 +124,16 @@ def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state:
     previewer = Previewer(planner, server, unnamed, known, guessed)
     preview = previewer.preview(_ask(target, then, state))
     plan = preview.plan
-    shown = partial(_shown, renders, others, mask, guessed=guessed, judged=server is not None)
+    shown = partial(_shown, renders, others, guessed=guessed, judged=server is not None)
     plan = replace(
         plan,
         stages=tuple(tuple(map(shown, stage)) for stage in plan.stages),
         prunes=tuple(map(shown, plan.prunes)),
-        notes=tuple(map(mask, plan.notes)),
     )
-    problems = tuple(_masked(each, mask) for each in preview.problems)
     return TargetPreview(
         target.name,
-        replace(preview, plan=plan, problems=problems),
-        problems,
+        replace(preview, plan=plan),
+        preview.problems,
         changed(renders.now, renders.declared),
         notes=_notes(target, renders, unnamed, guessed=guessed),
         declares=frozenset(renders.declared),
@@ -213,13 +209,12 @@ def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
         notes=then.notes,
         renderer=rendered.renderer,
         unstable=rendered.unstable,
-        hidden=rendered.secrets,
         planned_rollout=then.planned_rollout,
         guarded=held_renderer(target, state.render.renderer, rendered.renderer),
     )
 
 
-def _shown(renders: _Renders, others: _Renders | None, mask: CommitMask, change: Change, *, guessed: bool, judged: bool) -> Change:
+def _shown(renders: _Renders, others: _Renders | None, change: Change, *, guessed: bool, judged: bool) -> Change:
     """Return a change as it may be read. `guessed`: values that aren't in git may decide what lives; `judged`: the server has judged it."""
     now, then = renders.of(change.identity)
     if guessed and not renders.is_base_known:
@@ -229,12 +224,7 @@ def _shown(renders: _Renders, others: _Renders | None, mask: CommitMask, change:
     else:
         seen = without_settled(change, now, then) if renders.is_deployed and not judged else change
         seen = with_masked(visible(seen, now, then), now, then)
-    fields = tuple(replace(each, path=mask(each.path), declared=mask(each.declared), live=mask(each.live)) for each in seen.fields)
-    return replace(seen, fields=fields, reason=mask(seen.reason))
-
-
-def _masked(problem: Problem, mask: CommitMask) -> Problem:
-    return Problem(mask(problem.subject), mask(problem.message), problem.place, mask(problem.fix))
+    return seen
 
 
 def _notes(target: Target, renders: _Renders, unnamed: Collection[Identity], *, guessed: bool) -> tuple[str, ...]:

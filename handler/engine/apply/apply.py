@@ -25,6 +25,7 @@ from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
 from handler.engine.planner.server_answers import NO_DRY_RUN
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
+from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, Resource, kubectl
 from handler.model.plan import Action, Cause, Change
@@ -225,7 +226,9 @@ class Applier:
                 return
             raise
         planned = {field.path for field in change.fields}
-        other = planned ^ {field.path for field in field_changes(change.identity.group_kind, merged, wanted)}
+        other = planned ^ {
+            field.path for field in field_changes(change.identity.group_kind, merged, wanted, HiddenFields.of(_manifest(change)))
+        }
         if other:
             raise PlanStale.of(str(change.identity), f"the server would apply {', '.join(sorted(other))} otherwise than the plan showed")
 

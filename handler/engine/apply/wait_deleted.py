@@ -17,6 +17,7 @@ from handler.cluster.wait_until import until_gone
 from handler.engine.run import transitions
 from handler.engine.run.context import RunContext
 from handler.model.errors import AnnealError, Problem, StillDeleting
+from handler.model.field_masking import without_credentials
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity, Resource, kubectl
 from handler.state.record import RunStatus, State
@@ -125,7 +126,7 @@ class Lingering:
 
     def _with_lines(self, state: State) -> State:
         with self._lock:
-            lines = [self.run.mask(str(problem)) for each in self._left.values() for problem in each]
+            lines = [without_credentials(str(problem)) for each in self._left.values() for problem in each]
             if self._before is None or state.status.phase != PRUNING:
                 self._before = state.status
             return transitions.lingering(state, lines, self._before, self.run.clock())

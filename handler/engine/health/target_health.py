@@ -12,7 +12,7 @@ another commit comes: pods that start again and again aren't progress.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from handler.config.settings import Target, Wait
 from handler.engine.health.custom_health import CustomHealth
 from handler.health.kstatus import ALWAYS_HEALTHY, SELF_REMOVED, judge
 from handler.model.errors import AnnealError
+from handler.model.field_masking import without_credentials
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.rollout import Mode
@@ -40,7 +41,7 @@ MISSING = Health(Status.NOT_FOUND, "is not there")
 _STANDS = (NAMESPACE, CRD)  # kinds of which a run writes none without waiting until it stands
 _UNSEEN = Health(Status.IN_PROGRESS, "was written a moment ago, and hasn't been looked at since")
 _OURS = (MISSING, _UNSEEN)
-"""Verdicts whose words are ours: they can hold no secret, and a mask of a whole commit's secrets takes a moment to make."""
+"""Verdicts whose words are ours."""
 _ASK_AGAIN = 30.0  # seconds until expressions are asked again that couldn't be evaluated
 _NUMBERS = re.compile(r"\d+")
 
@@ -131,31 +132,30 @@ class HealthOfPlan:
 
 
 def judged(
-    before: TargetHealth, look: HealthLook, now: float, patience: float, mask: Callable[[str], str], *, anew: bool = False
+    before: TargetHealth, look: HealthLook, now: float, patience: float, closed: Collection[Identity], *, anew: bool = False
 ) -> TargetHealth:
     """Return the health for the record after a look; `before` itself where the verdict hasn't changed.
 
-    `patience`: seconds for which a target may be progressing; `mask`: hides secrets, before texts are cut; `anew`: another commit was
+    `patience`: seconds for which a target may be progressing; `closed`: see `handler.plan.closed`; `anew`: another commit was
     applied, or something was written: progress counts from `now` on (seconds since the epoch).
     """
     state = look.state()
     if state is HealthState.PROGRESSING and not anew and _is_over(before, now, patience):
         state = HealthState.DEGRADED
-    worst = tuple(_line(each, look, before, mask) for each in look.worst()[:SHOWN])
+    worst = tuple(_line(each, look, before, closed) for each in look.worst()[:SHOWN])
     noted = sorted(each for each, found in look.verdicts.items() if found.healthy and found.message)
-    kept = tuple(_line(each, look, before, mask) for each in noted[:SHOWN])
+    kept = tuple(_line(each, look, before, closed) for each in noted[:SHOWN])
     begins = state != before.state or (anew and state is HealthState.PROGRESSING)
-    found = TargetHealth(str(state), stamp(now) if begins else before.since, stamp(now), worst, kept, before.apart)
+    found = TargetHealth(str(state), stamp(now) if begins else before.since, stamp(now), worst, kept, before.apart, before.closed)
     return found if begins or _says(found) != _says(before) else before
 
 
-def _line(identity: Identity, look: HealthLook, before: TargetHealth, mask: Callable[[str], str]) -> str:
+def _line(identity: Identity, look: HealthLook, before: TargetHealth, closed: Collection[Identity]) -> str:
     """Say what an object lacks, and why; a look that knows no reason leaves the one that is recorded."""
     found, why = look.verdicts[identity], look.evidence.get(identity)
-    text = f"{identity}: {found.message or found.status}"
-    said = printable(text if found in _OURS else mask(text), _LINE)
+    said = printable(f"{identity}: {found.told(closed=identity in closed and found not in _OURS)}", _LINE)
     known = next((line for line in (*before.worst, *before.notes) if _NUMBERS.sub("0", line).startswith(_NUMBERS.sub("0", said))), "")
-    return printable("; ".join(filter(None, (said, mask(why)))), _LINE) if why is not None else known or said
+    return printable("; ".join(filter(None, (said, without_credentials(why)))), _LINE) if why is not None else known or said
 
 
 def _is_over(before: TargetHealth, now: float, patience: float) -> bool:

@@ -10,6 +10,7 @@ import contextlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from handler.cluster.discovery import Discovery
@@ -27,6 +28,7 @@ from handler.model.render import Called, Files, RecordedRender, Rendered, Render
 from handler.model.rollout import Mode, Rollout
 from handler.model.tree import OUTSIDE, CommitInfo, ReadSet, Tree, judged_from
 from handler.plan.admission import Admission, Desired
+from handler.plan.closed import closed
 from handler.plan.hooks import PlannedHooks, resting, separate
 from handler.plan.ignore import Ignoring
 from handler.plan.order import order
@@ -59,7 +61,7 @@ class Ancestry(Protocol):
         """Whether a commit is `head`, or one that it leads to by parents. Raises AnnealError: the host can't tell."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prepared:
     """A commit's desired set. `reads`: what it was made from, `digest`: the rendered set, without what each render makes anew.
 
@@ -76,6 +78,12 @@ class Prepared:
     awaits: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
     planned_rollout: PlannedRollout = field(default_factory=PlannedRollout, repr=False)
+
+    @cached_property
+    def closed(self) -> frozenset[Identity]:
+        """Its objects of which no word of the cluster is repeated."""
+        items = (*(item for stage in self.stages for item in stage), *self.planned_hooks.items.values())
+        return closed((item.manifest for item in items), self.rendered.unstable)
 
     @property
     def rollout(self) -> Rollout | None:
@@ -187,7 +195,6 @@ class Preparer:
             rendered,
             unstable={named.get(identity, identity): each for identity, each in rendered.unstable.items()},
             renamed=tuple(named.get(identity, identity) for identity in rendered.renamed),
-            hidden={named.get(identity, identity): each for identity, each in rendered.hidden.items()},
         )
         automatic, planned_rollout = roll(rendered, admitted, self.actions, self.checks)
         canaries.refuse(planned_rollout.rollout, {item.identity: item for item in admitted}, rendered.where)

@@ -85,7 +85,7 @@ class DryRun:
     @property
     def judge(self) -> Judge:
         """The judge of one object."""
-        return Judge(self.target, self.ours, self.comparison.hides, self.comparison.hidden)
+        return Judge(self.target, self.ours)
 
     def gone(self, item: Desired) -> Change:
         """Return the change of an object that isn't there: it is created, or is done. Raises what `expired_jobs.done` does."""
@@ -172,7 +172,7 @@ class DryRun:
                 for each in self.missing.mistakes(item, error)
             ]
         if not found and is_by_schema(error, 422):
-            return [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
+            return placed(error, item)
         self.notes.append(f"{item.identity}: checked by the server once {need} exists")
         return [*mistakes_of(self.api, item, missing.without(item), self.stand_in.name)] if found else []
 

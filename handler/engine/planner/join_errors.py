@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, LeaseError, PlanRefused, Problem
 from handler.model.plan import Change
 from handler.plan.missing_settings import joined
+from handler.plan.quoted_refusal import told_refusal
 
 T = TypeVar("T")
 
@@ -54,10 +55,11 @@ def raise_together(answers: Iterable[Any], changes: Sequence[Change]) -> None:
             raise error
     denied = [error for error in errors if isinstance(error, AccessDenied)]
     refused = [error for error in errors if not isinstance(error, AccessDenied)]
-    places = {str(change.identity): change.manifest.place for change in changes if change.manifest}
+    declared = {str(change.identity): change.manifest for change in changes if change.manifest}
+    told = [told_refusal(each, declared.get(each.problems[0].subject)) if isinstance(each, ApiRefused) else each for each in refused]
     problems = [
-        replace(problem, place=problem.place or places.get(problem.subject, ""))
-        for error in (*denied, *refused)
+        replace(problem, place=problem.place or (declared[problem.subject].place if problem.subject in declared else ""))
+        for error in (*denied, *told)
         for problem in error.problems
     ]
     if denied:

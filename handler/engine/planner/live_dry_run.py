@@ -25,6 +25,7 @@ from handler.plan import missing_objects as missing
 from handler.plan.admission import CRD, Desired
 from handler.plan.judge import Judge
 from handler.plan.managed_fields import Fields, keyed, managed_fields, migrated, our_entry, recorded_in, without
+from handler.plan.quoted_refusal import told_refusal
 from handler.plan.takeover import Takeover, dropped, foreseen
 
 _ASKED = 50  # how many fields of one refused object the server is asked about, one by one
@@ -86,7 +87,7 @@ class LiveDryRun:
             if any(isinstance(each, Change) for each in final):
                 return final  # it may be made anew
             kept = self._kept(taken)
-            words = "; ".join(problem.message for problem in error.problems)
+            words = "; ".join(problem.message for problem in told_refusal(error, self.item.manifest).problems)
             return [live_only_fields.refusal(self.item, self.live, kept, words)] if kept else final
         nulled = live_only_fields.nulled(self.live, merged, becomes, taken.goes) if is_certainly_custom(self.item.identity.group) else []
         if nulled:

@@ -12,7 +12,6 @@ from typing import Any
 from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.cluster.live import members, probe
-from handler.config.secret_mask import Mask
 from handler.config.settings import Target
 from handler.engine.health.custom_health import CustomHealth, no_expressions
 from handler.engine.health.target_health import HealthOfPlan
@@ -31,7 +30,6 @@ from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, Problem
 from handler.model.health import Health
-from handler.model.hidden_fields import HiddenFields
 from handler.model.names import GroupKind, Identity, Resource
 from handler.model.plan import Action, Change, Due, Plan
 from handler.model.render import FILES, UnstableFields
@@ -57,10 +55,10 @@ class PlanRequest:
     """What one plan is made for.
 
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
-    out; `renderer`, `unstable`, `hidden` (its `secrets`), `hidden_fields` (its `hidden`): see `Rendered`; `renamed`: objects that nothing
+    out; `renderer`, `unstable`: see `Rendered`; `renamed`: objects that nothing
     but another render names otherwise; `guarded`: what a person must approve beside deletions, each with its reason; `under_way`:
-    `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings; `gaps`, `secrets`: as
-    in `Comparison`.
+    `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings; `gaps`: as in
+    `Comparison`.
     """
 
     commit: str
@@ -76,8 +74,6 @@ class PlanRequest:
     notes: tuple[str, ...] = ()
     renderer: str = FILES
     unstable: Mapping[Identity, UnstableFields] = field(default_factory=dict)
-    hidden: tuple[str, ...] = field(default=(), repr=False)
-    hidden_fields: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
     renamed: frozenset[Identity] = frozenset()
     guarded: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     under_way: str = ""
@@ -85,7 +81,6 @@ class PlanRequest:
     planned_rollout: PlannedRollout = field(default_factory=PlannedRollout)
     shown: bool = False
     gaps: FieldGaps | None = None
-    secrets: dict[Identity, dict[str, Any]] | None = field(default=None, repr=False)
     handover: SiblingQuestions | None = None
     exclusive: ExclusiveRequest = field(default_factory=ExclusiveRequest)
     ran: RecordedJobs = field(default_factory=RecordedJobs)
@@ -227,10 +222,6 @@ class Planner:
         ignoring = Ignoring.of(self.target.ignore, bodies, ask.unstable)
         if self.adoptions is not None:
             self.adoptions.found.clear()
-        declared = ask.desired if ask.hidden_fields else {}
-        fields = (
-            (declared[identity].manifest.body(), identity, found) for identity, found in ask.hidden_fields.items() if identity in declared
-        )
         return Comparison(
             self.ours,
             ask.desired,
@@ -238,10 +229,7 @@ class Planner:
             self.verdicts,
             undeclared={} if ask.shown else None,
             adopts=self.target.adopts,
-            hides=Mask.of(ask.hidden) if ask.hidden else str,
-            hidden={identity: HiddenFields.of(body, found) for body, identity, found in fields},
             gaps=ask.gaps,
-            secrets=ask.secrets,
             adoptions=self.adoptions,
             keeps=lambda live: protection(live, self.target),
         )

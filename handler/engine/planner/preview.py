@@ -94,7 +94,7 @@ class Previewer:
         guards.refuse_empty(target.name, declared, comparison.members, target.prune, instance=False)
         found = self._decided(comparison)
         changes = {item.identity: item for item in found if isinstance(item, Change) and item.identity not in self.unnamed}
-        acting = RolloutActions.of(ask.planned_rollout, ask.due, self._judge(comparison), comparison)
+        acting = RolloutActions.of(ask.planned_rollout, ask.due, self._judge, comparison)
         steps = StepPreviewer(self.planner, acting, self._is_unsure, self.guessed).steps(changes)
         changes = steps.over(changes)
         hooks = self._by_hooks(ask, comparison)
@@ -122,8 +122,9 @@ class Previewer:
         except PlanRefused as error:
             return parts, error.problems
 
-    def _judge(self, comparison: Comparison) -> Judge:
-        return Judge(self.planner.target, self.planner.ours, comparison.hides)
+    @property
+    def _judge(self) -> Judge:
+        return Judge(self.planner.target, self.planner.ours)
 
     def _is_unsure(self, identity: Identity) -> bool:
         """Whether a member that git doesn't declare now may be one that it declares by a value which isn't in git."""
@@ -131,7 +132,7 @@ class Previewer:
         return identity not in self.declared and (self.guessed or (identity.group_kind, identity.namespace) in like)
 
     def _decided(self, comparison: Comparison) -> list[Finding]:
-        judge_one = self._judge(comparison)
+        judge_one = self._judge
         found: list[Finding] = [
             Change(Action.UNCHANGED, identity, uid, version, manifest=comparison.desired[identity].manifest)
             for identity, (uid, version) in comparison.same.items()

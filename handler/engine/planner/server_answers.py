@@ -17,6 +17,7 @@ from handler.model.rollout import Mode
 from handler.plan import missing_objects
 from handler.plan.admission import CRD, Desired
 from handler.plan.compare import Comparison
+from handler.plan.quoted_refusal import told_refusal
 from handler.plan.write_order import WriteOrder
 
 Finding = Change | Problem | AccessDenied
@@ -29,7 +30,8 @@ _BY_SCHEMA = frozenset({400, 404, 422})
 
 def placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Finding]:
     """Return a refusal with the place of its object; who must act stays what it was."""
-    problems = [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in error.problems]
+    said = told_refusal(error, item.manifest).problems
+    problems = [Problem(str(item.identity), p.message, item.manifest.place, p.fix) for p in said]
     return [type(error)(*problems)] if isinstance(error, AccessDenied) else [*problems]
 
 

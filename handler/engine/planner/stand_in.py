@@ -16,6 +16,7 @@ from handler.engine.planner.server_answers import is_by_schema
 from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.names import Identity, Resource
 from handler.plan.admission import NAMESPACE, Desired
+from handler.plan.quoted_refusal import told_refusal
 
 _KEPT = 40  # characters of a name that its scratch name keeps; some names are labels of at most 63
 _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -68,5 +69,6 @@ def mistakes_of(api: Api, item: Desired, body: dict[str, Any] | None, namespace:
     except (ApiRefused, AccessDenied) as error:
         if is_by_schema(error, 422):
             name, own = body["metadata"]["name"], item.identity.name
-            return [Problem(str(item.identity), p.message.replace(name, own), item.manifest.place, p.fix) for p in error.problems]
+            said = told_refusal(error, item.manifest).problems
+            return [Problem(str(item.identity), p.message.replace(name, own), item.manifest.place, p.fix) for p in said]
     return []

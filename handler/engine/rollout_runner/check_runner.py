@@ -23,6 +23,7 @@ from handler.engine.waits.wait_record import WaitRecord
 from handler.health.diagnosis import STILL, Live, Subject
 from handler.health.kinds.pods import WITH_PODS, pods_of, selector_of
 from handler.model.errors import Problem, RolloutFailed, StillWaiting
+from handler.model.field_masking import without_credentials
 from handler.model.names import Identity, Resource
 from handler.model.rollout import Check
 from handler.model.tree import printable
@@ -144,7 +145,7 @@ class _Checking:
             failing,
             query,
             self._pods,
-            run.mask,
+            watched.identity in run.closed,
             self._effort,
             run.deps.health.verdict,
         )
@@ -250,7 +251,7 @@ class _Checking:
         return self.diagnosing.explain([self._subject()]).get(identity, "")
 
     def _said(self, each: _Under) -> str:
-        text = printable(self.waits.run.mask(each.judged.message or str(each.judged.verdict)), _MESSAGE)
+        text = printable(without_credentials(each.judged.message or str(each.judged.verdict)), _MESSAGE)
         return f"{each.check.name}: {text}"
 
     def _note(self, left: list[str], held: float) -> None:
@@ -272,7 +273,8 @@ class _Checking:
 
     def _subject(self) -> Subject:
         identity, still = self.watched.identity, time.monotonic() - self.stands >= STILL
-        return Subject(identity, Live.of(self.live), printable(self.left, _MESSAGE), still, pods_of(identity, self.live or {}))
+        selector, closed = pods_of(identity, self.live or {}), identity in self.waits.run.closed
+        return Subject(identity, Live.of(self.live), printable(self.left, _MESSAGE), still, selector, closed)
 
     # --- what the checks may know
     def _now(self) -> float:

@@ -27,7 +27,8 @@ from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED, Journal
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.engine.waits.wait import Waits
-from handler.model.errors import AuthorError, OperatorError, PlanStale, Problem, QuotaExceeded, RolloutFailed, TransientError
+from handler.model.errors import ApiRefused, AuthorError, OperatorError, PlanStale, Problem, QuotaExceeded, RolloutFailed, TransientError
+from handler.model.field_masking import without_credentials
 from handler.model.health import Health, Status
 from handler.model.names import Identity
 from handler.model.plan import SAID, Action, Cause, Change, Gone
@@ -37,6 +38,7 @@ from handler.plan.hooks import ACTION, PlannedHooks, is_made
 from handler.plan.inventory import is_member
 from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.order import sort_key
+from handler.plan.quoted_refusal import told_refusal
 from handler.rollout import hook_annotations
 from handler.state.record_format import seconds_of
 
@@ -122,7 +124,10 @@ class HookRunner:
         body = self._item(one).manifest.body()
         if not (live and uid) or self._may_go(one, live):  # a member that stays for good is never taken for what a rollout made
             body["metadata"]["annotations"][hook_annotations.ROLLOUT] = self._token(phase)
-        self._created(phase, one, self._writer.apply(self._item(one).resource, body, uid, version))
+        try:
+            self._created(phase, one, self._writer.apply(self._item(one).resource, body, uid, version))
+        except ApiRefused as error:
+            raise told_refusal(error, self._item(one).manifest) from error
         if one in self.lost and not uid:
             self._lose(replace(self.lost[one], action=Action.RECREATE))
         return None
@@ -210,7 +215,7 @@ class HookRunner:
             outcome = FAILED if one in mine or not mine else SKIPPED
             text = seen.get(str(one)) or (str(error) if outcome == FAILED else "isn't waited for: another hook failed")
             self.journal.started(phase, str(one), str(one), ACTION)
-            self.journal.finished(phase, str(one), outcome, self.run.mask(text))
+            self.journal.finished(phase, str(one), outcome, without_credentials(text))
         places = {str(one): self._item(one).manifest.place for one in todo}
         named = (replace(p, message=f"{phase} hook: {p.message}", place=p.place or places.get(p.subject, "")) for p in error.problems)
         raise rollout_failure(error, *named) from error

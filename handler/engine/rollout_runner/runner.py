@@ -180,7 +180,7 @@ class RolloutRunner:
     def _groups(self) -> None:
         rollout = self.inputs.prepared.rollout
         if self.due and rollout:
-            StepRunner(self.applier, self.waits, self.journal, self.run.deps.actions, mask=self.run.mask).go(rollout)
+            StepRunner(self.applier, self.waits, self.journal, self.run.deps.actions).go(rollout)
         for stage in () if self.due else self.planned.plan.stages[self.inputs.prepared.automatic :]:
             self.applier.apply(repaired(stage))
         self.applier.settle()

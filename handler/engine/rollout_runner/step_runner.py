@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from handler.engine.apply.apply import Applier
@@ -20,6 +20,7 @@ from handler.engine.rollout_runner.step_graph import carry_out
 from handler.engine.run.errors import ROLLOUT_FAILURES, rollout_failure
 from handler.engine.waits.wait import Waits
 from handler.model.errors import AnnealError, AuthorError, LeaseError, Problem, QuotaExceeded, RolloutFailed, StillWaiting, TransientError
+from handler.model.field_masking import without_credentials
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
 from handler.model.rollout import Group, Mode, Rollout, Step
@@ -29,13 +30,12 @@ from handler.state.record_format import seconds_of
 
 @dataclass(slots=True)
 class StepRunner:
-    """Carries one Rollout out. `mask`: hides the secrets of a text that is recorded."""
+    """Carries one Rollout out."""
 
     applier: Applier
     waits: Waits
     journal: Journal
     actions: Mapping[str, ActionRow]
-    mask: Callable[[str], str] = str
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ending: AnnealError | None = None
     _changes: dict[Identity, Change] = field(init=False)
@@ -120,11 +120,11 @@ class StepRunner:
         return ""
 
     def _failed(self, group: Group, step: Step, error: AuthorError | QuotaExceeded) -> None:
-        message = self.mask("\n".join(f"{problem.subject}: {problem.message}" for problem in error.problems))
+        message = without_credentials("\n".join(f"{problem.subject}: {problem.message}" for problem in error.problems))
         self.journal.finished(group.name, step.name, FAILED, message)
         if step.continue_on_error:
             return self._unwritten(step, "its step failed, and the rollout may go on without it")
-        failure = rollout_failure(error, *(_named(group, step, replace(each, message=self.mask(each.message))) for each in error.problems))
+        failure = rollout_failure(error, *(_named(group, step, each) for each in error.problems))
         self._end(failure)
         raise failure from error
 

@@ -16,15 +16,13 @@ from handler.engine.planner.desired import Inputs
 from handler.engine.planner.due import recovers
 from handler.engine.planner.planner import Planned
 from handler.engine.run import former_record, transitions
-from handler.engine.run.commit_mask import CommitMask
 from handler.engine.run.dependencies import Dependencies
 from handler.engine.run.instance_record import recorded_instance
 from handler.engine.run.promotion import NO_PROMOTION, Promotion
 from handler.engine.run.recovery_scan import FoundMembers, scan
-from handler.engine.run.shown_plan import ShownPlan
 from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
 from handler.model.event import RESOURCE, Job
-from handler.model.names import FIELD_MANAGER, run_id
+from handler.model.names import FIELD_MANAGER, Identity, run_id
 from handler.model.outside_inputs import APIS, OutsideInputs
 from handler.model.plan import Change, Hold, Plan, tally
 from handler.model.queue_view import ALONE, QueueView
@@ -92,7 +90,7 @@ class RunContext:
     `forced`: the record asks for force; `was`: the record at the start; `found`: members that were found without a record;
     `former`: the record that it takes over.
     `elsewhere`: what isn't git, by commit; `clock`: by which all its rounds measure time (`steady_clock`); `mask`: hides the operator's
-    secrets and the commit's; `shown`: masks the newest plan to be read, None: it isn't.
+    secrets; `brings`: the objects of its newest desired set of which no word of the cluster is repeated.
     """
 
     deps: Dependencies
@@ -102,7 +100,7 @@ class RunContext:
     round: Round
     queue: QueueView = ALONE
     mask: Callable[[str], str] = str
-    shown: ShownPlan | None = None
+    brings: frozenset[Identity] = frozenset()
     stored: StoredState = field(default_factory=lambda: StoredState(None))
     revision: ChosenRevision = ChosenRevision()
     lease: HeldLease | None = None
@@ -255,12 +253,7 @@ class RunContext:
     def wrote(self, changes: Sequence[Change]) -> None:
         """Announce what has been written."""
         if changes:
-            written = self.shown.changes(changes) if self.shown else tuple(changes)
-            self.deps.announce(ObjectsWritten(self.job.target, self.run, written))
-
-    def readable(self, plan: Plan) -> Plan:
-        """Return the newest plan as it may be read."""
-        return self.shown.plan(plan) if self.shown else plan
+            self.deps.announce(ObjectsWritten(self.job.target, self.run, tuple(changes)))
 
     def fence(self) -> None:
         """Before each write: is the Lease certainly ours, and are we to go on?"""
@@ -278,7 +271,7 @@ class RunContext:
         if self.round.looked is None or not (state.commit or state.declared or self.round.looked.verdicts):
             return before  # nothing was seen, or nothing was ever applied
         look, now = self.round.looked.completed(removed_jobs(state, deps.health)), deps.clock()
-        found = judged(before, look, now, patience_of(deps.target), self.mask, anew=anew)
+        found = judged(before, look, now, patience_of(deps.target), self.closed, anew=anew)
         return found if deps.watched and not self.state.attempt else renewed(before, found, now, deps.drift_interval)
 
     # --- what is asked of it
@@ -294,6 +287,11 @@ class RunContext:
         wanted = self.job.drift and (self.deps.target.drift != "ignore" or self.job.trigger == RESOURCE)  # what configures it has changed
         return wanted or self.state.requested is not None or bool(due and seconds_of(due) <= self.deps.clock())
 
+    @property
+    def closed(self) -> frozenset[Identity]:
+        """The objects of which no word of the cluster is repeated: of what is recorded, and of what this run brings."""
+        return self.brings | frozenset(self.state.health.closed)
+
     def is_recorded(self) -> bool:
         """Whether the revision is applied, made by the same settings."""
         return bool(self.revision.commit) and (self.state.commit, self.state.settings) == (self.revision.commit, self.deps.settings)
@@ -308,8 +306,7 @@ class RunContext:
         finally:
             outside.forget_indexes()
         self.round.commit, self.round.reads = self.titled(prepared.commit), prepared.reads
-        found = prepared.rendered
-        self.mask = CommitMask(self.deps.mask, found.manifests, secrets=found.secrets, hidden=found.hidden)
+        self.brings = prepared.closed
         return Inputs(prepared, self.deps.settings, self.deps.target.repository.url, self.deps.target.path, outside.recorded())
 
     def _recorded_render(self) -> RecordedRender:

@@ -50,7 +50,7 @@ class Dependencies:
     function has none. `looks`: nothing else judges health between drift runs, so ticks do. `metrics`: asks a Prometheus, and waits for its
     answer. `announce`: takes the run's events, on any of its threads. `agrees`: asked of a plan before its first write; None: nothing is
     asked. `health`: the operator's expressions. `gaps`: takes what a dry run compares, field by field; None: it isn't asked for.
-    `shows`: a person reads the plans of runs, too. `places`: of its records; None: there is but one. `awaited`: the targets that it depends
+    `places`: of its records; None: there is but one. `awaited`: the targets that it depends
     on; `others`: their records. `promoters`: the targets whose proven commits it follows. `once`: what these runs do that
     the settings don't say.
     """
@@ -79,7 +79,6 @@ class Dependencies:
     siblings: Siblings = field(default_factory=NoSiblings)
     health: CustomHealth = field(default_factory=no_expressions)
     gaps: FieldGaps | None = None
-    shows: bool = False
     places: RecordPlaces | None = None
     awaited: tuple[AwaitedTarget, ...] = ()
     others: OtherRecords = field(default_factory=NoOtherRecords)

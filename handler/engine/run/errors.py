@@ -6,7 +6,20 @@ or an unreachable cluster fails no rollout: hooks and the way back would need it
 
 from __future__ import annotations
 
-from handler.model.errors import AuthorError, OperatorError, Problem, QuotaExceeded, RolloutFailed, SenderError, TransientError
+from collections.abc import Callable
+from dataclasses import replace
+
+from handler.model.errors import (
+    AnnealError,
+    AuthorError,
+    OperatorError,
+    Problem,
+    QuotaExceeded,
+    RolloutFailed,
+    SenderError,
+    TransientError,
+)
+from handler.model.field_masking import without_credentials
 
 ROLLOUT_FAILURES = (AuthorError, QuotaExceeded)
 
@@ -34,3 +47,12 @@ class DependencyNotReady(TransientError, code="dependency-not-ready"):
 def rollout_failure(error: AuthorError | QuotaExceeded, *problems: Problem) -> RolloutFailed | QuotaExceeded:
     """Return what fails a rollout with these problems: a quota without room stays its owner's."""
     return QuotaExceeded(*problems) if isinstance(error, QuotaExceeded) else RolloutFailed(*problems)
+
+
+def masked_error(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
+    """Mask what an error's problems say. It stays the same error: its class says who must act; what else it carries is never shown."""
+    error.problems = tuple(
+        replace(each, message=without_credentials(mask(each.message)), fix=without_credentials(mask(each.fix))) for each in error.problems
+    )
+    error.args = error.problems
+    return error

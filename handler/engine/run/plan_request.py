@@ -16,15 +16,12 @@ from handler.engine.planner.exclusive_look import ExclusiveRequest, beside_exclu
 from handler.engine.planner.planner import Planned, PlanRequest
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run import revision
-from handler.engine.run.commit_mask import CommitMask, living
 from handler.engine.run.context import RunContext
 from handler.engine.run.former_record import ignored
-from handler.engine.run.shown_plan import ShownPlan, live_mask
 from handler.model.errors import AnnealError, Basis
 from handler.model.names import Identity
 from handler.model.numbers import many
 from handler.model.plan import Plan
-from handler.plan.compare import SECRET
 
 
 def plan(run: RunContext, inputs: Inputs) -> Planned:
@@ -36,32 +33,15 @@ def plan(run: RunContext, inputs: Inputs) -> Planned:
     try:
         planned = run.deps.planner.plan(ask)
     except AnnealError as error:
-        run.mask = live_mask(run.mask, ask.secrets or {}, ask.desired)
         asked = ask.handover or SiblingQuestions(run.deps.target)
         error.basis = Basis(inputs.prepared.reads.paths, siblings=asked.seen, strangers=asked.strangers)
         raise
-    anew = planned.decision.comparison.anew
-    if anew:
-        run.mask = CommitMask(run.mask, (), secrets=tuple(living(anew.values())))
     due = {change.identity for change in planned.plan.writes if not change.removes}
     missing = dict.fromkeys(due & judged_absent(run.state, run.deps.health), MISSING)
     planned = replace(planned, health={**missing, **planned.health})
     run.round.looked = HealthLook(planned.health)
-    unread = _show(run, ask, planned)
-    notes = (*planned.plan.notes, *remarks(run, inputs, planned.plan), *_outside(planned.plan, run.job.target), *unread)
+    notes = (*planned.plan.notes, *remarks(run, inputs, planned.plan), *_outside(planned.plan, run.job.target))
     return replace(planned, plan=replace(planned.plan, notes=notes))
-
-
-def _show(run: RunContext, ask: PlanRequest, planned: Planned) -> tuple[str, ...]:
-    """Let the plan be shown without what Secrets hold; return a note where not all of them can be read, which hides all values."""
-    run.shown = None
-    if ask.secrets is None:
-        return ()
-    unread = sorted(ask.namespaces - set(planned.scopes)) if planned.scopes is not None and SECRET in ask.recorded else []
-    run.shown = ShownPlan(run.mask, ask.secrets, (*ask.desired, *planned.bodies), tuple(unread))
-    if run.deps.gaps is not None:
-        run.deps.gaps.hides = run.shown.text, run.shown.value
-    return tuple(f"values are hidden: Secrets of Namespace/{namespace} can't be read to mask them" for namespace in unread)
 
 
 def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
@@ -83,8 +63,6 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         notes=(*prepared.notes, *(each.advised for each in run.revision.promotion.awaited), *_not_taken_over(run)),
         renderer=prepared.rendered.renderer,
         unstable=prepared.rendered.unstable,
-        hidden=prepared.rendered.secrets,
-        hidden_fields=prepared.rendered.hidden,
         renamed=frozenset(() if run.force else _renamed(run, inputs)),
         guarded=held_renderer(run.deps.target, state.render.renderer, prepared.rendered.renderer),
         under_way=token(under_way(state, prepared.digest, force=run.force)) if rolling else "",
@@ -92,7 +70,6 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         planned_rollout=prepared.planned_rollout,
         shown=run.job.dry_run,
         gaps=run.deps.gaps,
-        secrets={} if run.job.dry_run or run.deps.shows or run.only_reports(inputs) else None,
         handover=SiblingQuestions(
             run.deps.target,
             run.deps.siblings,

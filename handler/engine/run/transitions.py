@@ -52,8 +52,9 @@ def opened(state: State, inputs: Inputs, planned: Planned, token: str, pin: Pin 
     wide = expired_jobs.opened(widened(state, planned.desired, planned), planned.plan.changes, planned.desired, planned.given)
     if state.attempt and state.attempt.commit != attempt.commit:
         wide = replace(wide, history=run_history.overtaken(state.history, state.attempt.commit, attempt.commit))
-    if state.health.state:  # a watch doesn't vouch for it from now on; the plan has looked at it a moment ago
-        wide = replace(wide, health=replace(state.health, judged=stamp(now)))
+    closed, known = tuple(sorted({*state.health.closed, *inputs.prepared.closed})), state.health
+    judged = stamp(now) if known.state else known.judged  # a watch doesn't vouch for it from now on; the plan has looked at it a moment ago
+    wide = replace(wide, health=replace(known, judged=judged, closed=closed))
     wide = replace(wide, repository=inputs.repository)  # from now on it is this one's: `StateStore.at_home` has compared it
     if attempt.commit != state.commit:  # else it only mends what is recorded: a newer head is refused all the same
         wide = replace(wide, status=replace(wide.status, refusal=None))
@@ -131,7 +132,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         installed=installed,
         charts=inputs.charts,
         declared=desired,
-        health=replace(state.health, apart=apart(planned.desired, skipped)),
+        health=replace(state.health, apart=apart(planned.desired, skipped), closed=tuple(sorted(inputs.prepared.closed))),
         attempt=None,
         waiting=None,
         held=None,

@@ -1,7 +1,7 @@
 """The evidence of a wait under way: every few seconds the pods and Warnings of unhealthy objects are read, on a thread of its own.
 
 Law: a cause is reported once while it lasts: another count of restarts isn't news, another reason is. Causes that an earlier run of this
-wait reported keep their words; an unreadable cluster changes nothing. Everything is masked, then cut.
+wait reported keep their words; an unreadable cluster changes nothing. What of it is repeated says `handler.plan.closed`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from handler.engine.run.context import RunContext
 from handler.engine.waits.explanation import explain
 from handler.engine.waits.log_tail import recorded
 from handler.health.diagnosis import Finding, Subject, names
+from handler.model.field_masking import without_credentials
 from handler.model.names import Identity
 from handler.model.tree import printable
 from handler.state.record_format import seconds_of
@@ -115,7 +116,7 @@ class EvidenceLooks:
         found = {identity: self._shown(each.at_last(now)) for identity, each in look.found.items()}
         texts = {each.identity: found.get(each.identity) or self.texts.get(each.identity, "") for each in subjects}
         for identity, each in [*look.found.items()][: _LOGS if logs else 0]:
-            log = recorded(evidence, each.pod, identity.namespace, self.run.mask) if each.pod else ""
+            log = recorded(evidence, each.pod, identity.namespace) if each.pod else ""
             texts[identity] = "; ".join(filter(None, (texts[identity], log)))
         return texts
 
@@ -174,7 +175,7 @@ class EvidenceLooks:
             self._log(subject, shown)
 
     def _shown(self, text: str) -> str:
-        return printable(self.run.mask(text), _TEXT)
+        return printable(without_credentials(text), _TEXT)
 
     def _log(self, subject: Subject, evidence: str) -> None:
         run = self.run

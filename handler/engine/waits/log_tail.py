@@ -1,25 +1,25 @@
 """The end of a failing container's log, masked; withheld where masking is impossible.
 
-Law: a log is shown only after every Secret in the pod's spec was read, with the rights of its reader, and masked, whole and in parts.
-Where one can't be read, nothing is shown, and the missing right is named. Everything is masked, then cut.
+Law: a log is shown only after every Secret in the pod's spec was read, with the rights of its reader, and what it holds was masked: that
+the container was given, and nothing else is looked for, so that a log answers no question about another Secret. Where one can't be read,
+nothing is shown, and the missing right is named. Everything is masked, then cut.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from handler.cluster.evidence import Evidence
 from handler.cluster.live import Object
-from handler.config.secret_mask import Mask, parts
-from handler.engine.run.commit_mask import fields, held, without_credentials
 from handler.health.kinds.pods import containers, failing, last_words
 from handler.health.kinds.reading import count
 from handler.model.errors import AccessDenied, AnnealError
+from handler.model.field_masking import sensitive, without_credentials, without_given
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind
-from handler.model.pod_secrets import mounted_secrets
+from handler.model.pod_secrets import held, mounted_secrets
 from handler.model.tree import printable
 
 _LINE = 400  # characters of one line that are shown
@@ -57,7 +57,7 @@ def logged_containers(pod: Object) -> tuple[LoggedContainer, ...]:
     )
 
 
-def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str], *, healthy: bool = False) -> LogTail | None:
+def read_tail(evidence: Evidence, pod: Object, namespace: str, *, healthy: bool = False) -> LogTail | None:
     """Read the end of the log of a pod's container that explains most, with the identity of `evidence`; None: none has ever run.
 
     `healthy`: where all do well, the log of the first.
@@ -66,23 +66,21 @@ def read_tail(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[s
     container = container or (_main(pod) if healthy else "")
     if not container:
         return None
-    return read_container(evidence, pod, namespace, mask, container, previous=previous, words=last_words(pod, container).strip())
+    return read_container(evidence, pod, namespace, container, previous=previous, words=last_words(pod, container).strip())
 
 
-def read_container(
-    evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str], container: str, *, previous: bool, words: str = ""
-) -> LogTail:
+def read_container(evidence: Evidence, pod: Object, namespace: str, container: str, *, previous: bool, words: str = "") -> LogTail:
     """Read the end of the log of one of a pod's containers; `previous`: from before its last restart; `words`: what it wrote beside it."""
     name = str(at(pod, "metadata", "name"))
-    hidden = list(fields(_POD, pod))
+    hidden = [str(value) for _, value in sensitive(_POD, pod) if not isinstance(value, bool)]
     for secret in sorted(mounted_secrets(at(pod, "spec"))):
         try:
-            hidden += [each for value in held(evidence.secret(namespace, secret)) for each in (value, *parts(value))]
+            hidden += held(evidence.secret(namespace, secret))
         except AnnealError as error:
             return LogTail(name, container, previous, (), *_withheld(error, namespace, secret))
     log = evidence.log(namespace, name, container, previous=previous)
     said = log if words in log else f"{log}\n{words}"
-    return LogTail(name, container, previous, tuple(_lines(said, Mask.of(hidden), mask)))
+    return LogTail(name, container, previous, tuple(_lines(said, hidden)))
 
 
 def _main(pod: Object) -> str:
@@ -90,17 +88,17 @@ def _main(pod: Object) -> str:
     return next((str(at(each, "name") or "") for each, state in states if at(state, "running") or at(state, "terminated")), "")
 
 
-def recorded(evidence: Evidence, pod: Object, namespace: str, mask: Callable[[str], str]) -> str:
+def recorded(evidence: Evidence, pod: Object, namespace: str) -> str:
     """Return the end of a pod's log in one line, for a target that has it recorded; the arguments: see `read_tail`."""
-    tail = read_tail(evidence, pod, namespace, mask)
+    tail = read_tail(evidence, pod, namespace)
     if tail is None or tail.withheld:
         return printable(f"its log is withheld: {tail.withheld}; {tail.fix}", _LINE) if tail else ""
     shown = " | ".join(tail.lines)
     return f"its log ends: {shown if len(shown) <= _LINE else '…' + shown[-_LINE + 1 :]}" if shown else ""
 
 
-def _lines(said: str, secrets: Mask, mask: Callable[[str], str]) -> Iterator[str]:
-    shown = without_credentials(mask(secrets(_COLOURS.sub("", said))))
+def _lines(said: str, secrets: Iterable[str]) -> Iterator[str]:
+    shown = without_credentials(without_given(_COLOURS.sub("", said), secrets))
     return (printable(line.strip(), _LINE) for line in shown.splitlines() if line.strip())
 
 

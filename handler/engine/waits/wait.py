@@ -26,6 +26,7 @@ from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.health.kstatus import judge as judge_live
 from handler.model.errors import Problem, RolloutFailed, StillWaiting
+from handler.model.field_masking import without_credentials
 from handler.model.health import Health, Status
 from handler.model.names import Identity, Resource
 from handler.model.result import Outcome
@@ -64,7 +65,7 @@ class UnhealthyReport:
 
     def lines(self, left: Left, evidence: Mapping[Identity, str]) -> tuple[str, ...]:
         """Return a line for each object, as it stands now, with what is known to explain it."""
-        found = [(item.identity, self._missing(health)) for item, health in left[:_RECORDED]]
+        found = [(item.identity, self._missing(item, health)) for item, health in left[:_RECORDED]]
         return tuple(f"{identity}: {'; '.join(filter(None, (missing, evidence.get(identity))))}" for identity, missing in found)
 
     def subjects(self, tracker: Tracker, stood: float = 0.0) -> list[Subject]:
@@ -73,9 +74,10 @@ class UnhealthyReport:
             Subject(
                 item.identity,
                 tracker.live.get(item.identity, Live()),
-                self._missing(health),
+                self._missing(item, health),
                 max(tracker.stands(item.identity), stood) >= STILL,
                 pods_of(item.identity, item.manifest.body()),
+                item.identity in self.run.closed,
             )
             for item, health in tracker.unhealthy()[:_RECORDED]
         ]
@@ -110,10 +112,10 @@ class UnhealthyReport:
         failed, known = health.status is Status.FAILED, self.known.get(str(item.identity), "")
         if (failed or why) and known.startswith(_FAILED if failed else _UNHEALTHY):
             return known
-        return ": ".join(filter(None, (_FAILED if failed else why, self._missing(health))))
+        return ": ".join(filter(None, (_FAILED if failed else why, self._missing(item, health))))
 
-    def _missing(self, health: Health) -> str:
-        return printable(self.run.mask(health.message or str(health.status)), _MESSAGE)
+    def _missing(self, item: Desired, health: Health) -> str:
+        return printable(health.told(closed=item.identity in self.run.closed), _MESSAGE)
 
 
 @dataclass(slots=True)
@@ -164,10 +166,22 @@ class Waits:
 
     def _note(self, kept: WaitRecord, tracker: Tracker) -> None:
         """Note what is healthy only so far, with the Warnings about it: that a claim's StorageClass isn't there."""
-        noted = {identity: printable(self.run.mask(note), _MESSAGE) for identity, note in tracker.notes().items()}
-        living = [Subject(identity, tracker.live[identity], said) for identity, said in noted.items() if tracker.live[identity].uid]
+        closed = self.run.closed
+        noted = {
+            identity: "" if identity in closed else printable(without_credentials(note), _MESSAGE)
+            for identity, note in tracker.notes().items()
+        }
+        living = [
+            Subject(identity, tracker.live[identity], said, closed=identity in closed)
+            for identity, said in noted.items()
+            if tracker.live[identity].uid
+        ]
         warnings = EvidenceLooks(self.run, self.pace, kept.what, kept.since).explain(living if self.pace.may() else ())
-        notes = [f"{identity}: {'; '.join(filter(None, (said, warnings.get(identity))))}" for identity, said in noted.items()]
+        notes = [
+            f"{identity}: {'; '.join(filter(None, (said, warnings.get(identity))))}"
+            for identity, said in noted.items()
+            if said or warnings.get(identity)
+        ]
         self.notes += [note for note in notes if note not in self.notes]
 
     def _watch(self, kept: WaitRecord, tracker: Tracker, limits: Wait, beat: Callable[[], None]) -> None:

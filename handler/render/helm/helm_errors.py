@@ -54,14 +54,13 @@ _WARNING = re.compile(r"\bwarning: ([^(\n]+)")
 class TemplateSources:
     """What helm's names stand for. `roots`: its path of a chart -> that in git; `values`: path of a file of values -> what people call it.
 
-    `chart`: the chart's path in git; `home`: helm's directory; `mask`: hides texts that are secret.
+    `chart`: the chart's path in git; `home`: helm's directory.
     """
 
     chart: str = ""
     roots: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     home: str = ""
-    mask: Callable[[str], str] = str
 
     def place(self, path: str, line: str | int = 0) -> str:
         """Return file:line in git of a path as helm writes it; the chart's own where it is no file of a known chart."""
@@ -77,8 +76,7 @@ class TemplateSources:
         return "/".join(filter(None, [self.chart, path])) + (f":{line}" if line else "")
 
     def clean(self, text: str) -> str:
-        """Return words of helm's fit for a person: on one line, its directory and secret texts out of them."""
-        text = self.mask(text)
+        """Return words of helm's fit for a person: on one line, its directory out of them."""
         text = text.replace(f"{self.home}/", "") if self.home else text
         return printable(" ".join(text.split()), MAX_SHOWN)
 

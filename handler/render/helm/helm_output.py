@@ -7,49 +7,37 @@ that a broken one doesn't hide the next. A template of the chart that says other
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from handler.config.secret_mask import Mask
 from handler.model.errors import Problem
 from handler.model.tree import MAX_PATH, printable
 from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.folders import IGNORE_FILE
-from handler.render.frames import HiddenText, Row
+from handler.render.frames import Row
 from handler.render.helm.chart_facts import Kinds
 from handler.render.helm.helm_errors import TemplateSources, problems, warnings
 from handler.render.helm.pieces import OutputRow, Piece
 from handler.render.objects import objects
 
 _PIECE = re.compile(rb"^---\r?\n# Source: ([^\r\n]*)\r?\n", re.MULTILINE)
-_SCALAR_LINE = re.compile(r"^[^#\n]*?(?::\s+|-\s+)[\"']?([^\"'\n]{3,}?)[\"']?\s*$", re.MULTILINE)
-_MAX_HIDDEN = 5_000
-_WORDS = ("true", "false", "null")
 
 
 def read_output(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[OutputRow]:
-    """Yield secret texts, the pieces of a render with their objects, and its warnings; or every mistake.
+    """Yield the pieces of a render with their objects, and its warnings; or every mistake.
 
     Parts: standard output, the end of standard error. Options: `exit_code`, `home`; `chart`, `roots`, `values`: see `TemplateSources`;
-    `kinds`: see `ChartFacts`; `hidden`: texts of Secrets; `known`: digests of pieces that aren't read again.
+    `kinds`: see `ChartFacts`; `known`: digests of pieces that aren't read again.
     """
-    texts = tuple(dict.fromkeys(text for each in options["hidden"] for text in secret_texts(each)))
-    yield from map(HiddenText, texts)
-    said, mask = parts[1].decode("utf-8", "replace"), Mask.of(texts) if texts else str
-    sources = TemplateSources(options["chart"], options["roots"], options["values"], options["home"], mask)
+    said = parts[1].decode("utf-8", "replace")
+    sources = TemplateSources(options["chart"], options["roots"], options["values"], options["home"])
     if options["exit_code"]:
-        yield from (_hidden(each, mask) for each in problems(said, sources, options["exit_code"]))
+        yield from problems(said, sources, options["exit_code"])
         return
     yield from warnings(said, sources)
-    for row in _pieces(parts[0], sources, options["kinds"], frozenset(options["known"])):
-        yield _hidden(row, mask) if isinstance(row, Problem) else row
-
-
-def _hidden(problem: Problem, mask: Callable[[str], str]) -> Problem:
-    """Return a mistake without secret texts: a key, a kind or a name that it quotes may be one."""
-    return replace(problem, subject=mask(problem.subject), message=mask(problem.message), fix=mask(problem.fix))
+    yield from _pieces(parts[0], sources, options["kinds"], frozenset(options["known"]))
 
 
 def _pieces(output: bytes, sources: TemplateSources, kinds: Kinds, known: frozenset[str]) -> Iterator[Row | Piece]:
@@ -84,17 +72,3 @@ def _misplaced(found: Problem, place: str) -> Problem:
     """Return a mistake of what a template renders: the template's place, and the line of the rendered text in words."""
     line = found.place.rpartition(":")[2]
     return replace(found, message=f"{found.message} (line {line} of what it renders)", place=place)
-
-
-def secret_texts(data: str) -> Iterator[str]:
-    """Yield what of a Secret's value may show in a message: the value, and the scalars that it holds where it is YAML."""
-    read = [each.value for each in documents(data.encode(), "values.yaml") if isinstance(each, Document)]
-    waiting, count = [*read, data.strip(), *_SCALAR_LINE.findall(data)], 0
-    while waiting and count < _MAX_HIDDEN:
-        value, count = waiting.pop(), count + 1
-        if isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
-        elif value is not None and not isinstance(value, bool) and value not in _WORDS:
-            yield str(value)

@@ -116,7 +116,6 @@ class _Release:
             keys=_keys(made.manifests, chart.place),
             where=rollout.where,
             installs=installs,
-            secrets=(*values.hidden, *made.secrets),
         )
 
     def _inputs(self, files: TreeFiles) -> tuple[ChartFiles, Values]:
@@ -191,10 +190,9 @@ class _Making:
             renderer=HELM,
             notes=(*self._empty(), *first.notes, *self._idle(len(first.manifests) - len(manifests))),
             upgrade=self.upgrade,
-            secrets=first.hidden,
             rests=self._rests(first, manifests),
         )
-        anew = [use for use in self.facts.uses if use.function not in EMPTY_HERE]
+        anew = [use for use in self.facts.uses if use.function not in EMPTY_HERE and not self.release.request.beside]
         return self._compared(made, anew) if anew else made
 
     def _compared(self, made: Rendered, anew: Sequence[Use]) -> Rendered:
@@ -237,7 +235,6 @@ class _Making:
             "roots": self.facts.roots,
             "kinds": self.facts.kinds,
             "values": {_layer(number): name for number, (name, _) in enumerate(self.values.layers)},
-            "hidden": self.values.hidden,
             "known": digests(known),
         }
         subject = printable(self.release.request.path) or "repository"

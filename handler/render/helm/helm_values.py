@@ -35,12 +35,11 @@ _WORDS = {"true": True, "false": False, "null": None}
 class Values:
     """What helm is given. `layers`: what people call a file of values, and its bytes; `arguments`: those of `set`.
 
-    `hidden`: texts of Secrets; `reads`: what was looked at.
+    `reads`: what was looked at.
     """
 
     layers: list[tuple[str, bytes]] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
-    hidden: list[str] = field(default_factory=list)
     reads: dict[str, str] = field(default_factory=dict)
 
 
@@ -97,8 +96,6 @@ def _from_cluster(source: ValuesFrom, outside: OutsideInputs, namespace: str, va
             return
         raise _missing(source, shown, namespace, is_there=data is not None)
     text = _text(data[source.key], f"{shown}, key {source.key}")
-    if source.kind == "Secret":
-        values.hidden.append(text)
     layer = json.dumps(_nested(source, text, shown)) if source.target_path else text
     values.layers.append((f"{shown} (key {source.key})", layer.encode()))
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest, canonical
 from handler.model.render import Files
-from handler.render.frames import HiddenText, Row, decode_noted
+from handler.render.frames import Row, decode_noted
 
 _DIGITS = 64
 
@@ -40,13 +40,11 @@ class Piece:
         return (b"C" if self.new else b"K") + self.digest.encode() + self.place.encode()
 
 
-OutputRow = Row | str | Piece | HiddenText
+OutputRow = Row | str | Piece
 
 
 def decode_output(frame: bytes) -> OutputRow:
     """Read a frame of a program's output. Raises ValueError: it is none."""
-    if frame[:1] == b"S":
-        return HiddenText(frame[1:].decode())
     if frame[:1] in (b"C", b"K"):
         text = frame[1:].decode()
         return Piece(text[_DIGITS:], text[:_DIGITS], frame[:1] == b"C")
@@ -55,12 +53,11 @@ def decode_output(frame: bytes) -> OutputRow:
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutput:
-    """What a program made. `files`: (place, digest) of a piece -> its objects; `problems`: every mistake; `hidden`: texts of Secrets."""
+    """What a program made. `files`: (place, digest) of a piece -> its objects; `problems`: every mistake."""
 
     files: Files
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
-    hidden: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
@@ -73,22 +70,19 @@ def assembled(rows: Iterable[OutputRow], known: Files) -> ProgramOutput:
     files: dict[tuple[str, str], tuple[Manifest, ...]] = {}
     notes: list[str] = []
     problems: list[Problem] = []
-    hidden: list[str] = []
     at = ("", "")
     for row in rows:
         if isinstance(row, Problem):
             problems.append(row)
         elif isinstance(row, str):
             notes.append(row)
-        elif isinstance(row, HiddenText):
-            hidden.append(row.text)
         elif isinstance(row, Piece):
             at = row.place, row.digest
             problems += [Problem(str(each.identity), f"declared twice, first at {each.place}", each.place) for each in files.get(at, ())]
             files[at] = () if row.new else known[at]
         else:
             files[at] = (*files.get(at, ()), row)
-    return ProgramOutput(files, tuple(notes), tuple(problems), tuple(hidden))
+    return ProgramOutput(files, tuple(notes), tuple(problems))
 
 
 def digests(known: Mapping[tuple[str, str], object]) -> list[str]:

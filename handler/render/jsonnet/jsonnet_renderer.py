@@ -30,8 +30,7 @@ from handler.render.identity_keys import identity_keys
 from handler.render.jsonnet import gojsonnet
 from handler.render.jsonnet.jsonnet_imports import JsonnetImports, below, table
 from handler.render.jsonnet.jsonnet_output import OutputKey, OutputRollout, OutputRow, decode_output
-from handler.render.jsonnet.listed_secrets import secret_values, values_in
-from handler.render.masked_errors import hidden, masking
+from handler.render.jsonnet.listed_secrets import secrets_of
 from handler.render.rollout_file import read_rollout
 from handler.render.sandbox import Sandbox
 from handler.render.tree_files import TreeFiles
@@ -65,16 +64,12 @@ class JsonnetRenderer:
             config = _configuration(request, options, path, imports)
             imports.run(_inside(path, options.entrypoint))
             listed = _listed(request, imports)
-            secrets = _secrets(request, listed)
-            try:
-                rows = _Evaluation(imports, request, options, config, listed).run(sandbox, _inside(path, options.entrypoint))
-                refuse([row for row in rows if isinstance(row, Problem)])
-            except AnnealError as error:
-                raise hidden(error, masking(secrets)) from None
+            rows = _Evaluation(imports, request, options, config, listed).run(sandbox, _inside(path, options.entrypoint))
+            refuse([row for row in rows if isinstance(row, Problem)])
             found = read_rollout(tree, request, rollout, sandbox)
         made, manifests, keys = _sorted(rows)
         reads = ReadSet.of({**files.decisive(), **found.reads})
-        return Rendered(manifests, reads, rollout=found.document or made, keys=keys, where=found.where, renderer=JSONNET, secrets=secrets)
+        return Rendered(manifests, reads, rollout=found.document or made, keys=keys, where=found.where, renderer=JSONNET)
 
 
 def search_path(path: str, jpath: Sequence[str]) -> list[str]:
@@ -142,14 +137,9 @@ def _listed(request: RenderRequest, imports: JsonnetImports) -> dict[str, bytes]
         except AnnealError as error:
             error.problems = tuple(replace(each, place=each.place or place) for each in error.problems)
             raise
-        read = f"{LISTED_SECRETS if values_in(found[path]) else LISTED}{name}"
+        read = f"{LISTED_SECRETS if secrets_of(json.loads(found[path])) else LISTED}{name}"
         imports.files.reads[read] = request.outside.ask(read)
     return found
-
-
-def _secrets(request: RenderRequest, listed: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return what Secrets say that the program is given."""
-    return (*secret_values([request.configuration]), *(text for each in listed.values() for text in values_in(each)))
 
 
 class _Evaluation:

@@ -1,40 +1,24 @@
-"""What Secrets say that a program is given, as its configuration or in the list of a resource: what may show in nothing that leaves."""
+"""The Secrets that a program is given, as its configuration or in the list of a resource, and the same without what they say."""
 
 from __future__ import annotations
 
 import base64
-import binascii
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 
-def secret_values(documents: Iterable[Any]) -> tuple[str, ...]:
-    """Return the values of the Secrets among objects, and of their items, as they stand there and as text; each once."""
-    return tuple(dict.fromkeys(text for each in documents for text in _values(each)))
+def secrets_of(found: Any) -> list[Mapping[str, Any]]:
+    """Return the Secrets among JSON: an object, or a list of objects."""
+    documents = found if isinstance(found, list) else [found]
+    return [each for each in documents if isinstance(each, Mapping) and (each.get("apiVersion"), each.get("kind")) == ("v1", "Secret")]
 
 
-def values_in(text: bytes | str) -> tuple[str, ...]:
-    """Return those of JSON: an object, or a list of objects."""
-    found = json.loads(text)
-    return secret_values(found if isinstance(found, list) else [found])
-
-
-def _values(document: Any) -> Iterator[str]:
-    if not isinstance(document, Mapping) or (document.get("apiVersion"), document.get("kind")) != ("v1", "Secret"):
-        return
-    for field in ("data", "stringData"):
-        values = document.get(field)
-        for value in values.values() if isinstance(values, Mapping) else ():
-            yield from _texts(value, encoded=field == "data")
-
-
-def _texts(value: Any, *, encoded: bool) -> Iterator[str]:
-    if not isinstance(value, str) or not value:
-        return
-    yield value
-    if encoded:
-        try:
-            yield from filter(None, [base64.b64decode(value).decode()])
-        except (binascii.Error, ValueError):  # bytes that no text shows
-            return
+def without_values(found: Any, word: str) -> Any:
+    """Return such JSON with a word in place of each value of a Secret."""
+    if isinstance(found, list):
+        return [without_values(each, word) for each in found]
+    if not secrets_of(found):
+        return found
+    said = {"data": base64.b64encode(word.encode()).decode(), "stringData": word}
+    values = {name: dict.fromkeys(found[name], text) for name, text in said.items() if isinstance(found.get(name), Mapping)}
+    return {**found, **values}

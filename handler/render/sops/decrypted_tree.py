@@ -7,28 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from handler.model.errors import SourceRefused
+from handler.model.errors import AnnealError, SourceRefused
 from handler.model.tree import DIRECTORY, Tree, TreeEntry, printable
 from handler.render.sandbox import Sandbox
 from handler.render.sops.decryptor import Blob, Candidate, Decryptor, PlainFile
 from handler.render.sops.encrypted_file import may_be_encrypted
 
-MAX_HIDDEN = 8 << 20
-"""Characters that were encrypted in the files of one render: each is looked for in every text."""
-
 
 class DecryptedTree:
-    """`handler.model.tree.Tree`. `used`: the encrypted files that were read so far."""
+    """`handler.model.tree.Tree`. `used`: the encrypted files that were read so far; `refused`: why one couldn't be."""
 
     def __init__(self, tree: Tree, decryptor: Decryptor, sandbox: Sandbox, *, weak: bool) -> None:
         """`weak`: sops may run without walls for files and sockets."""
         self.commit = tree.commit
         self.used: dict[Blob, PlainFile] = {}
+        self.refused: AnnealError | None = None
         self._tree = tree
         self._decryptor = decryptor
         self._sandbox = sandbox
         self._weak = weak
-        self._hidden = 0
         self._paths: dict[str, set[str]] = {}
         self._known: dict[str, PlainFile | None] = {}
 
@@ -51,16 +48,16 @@ class DecryptedTree:
             yield entry
 
     def blobs(self, oids: Iterable[str], ahead: Iterable[str] = ()) -> Mapping[str, bytes]:
-        """Return contents, encrypted ones decrypted. Raises as `Decryptor.decrypt`; SourceRefused: its names disagree; a limit."""
+        """Return contents, encrypted ones decrypted. Raises as `Decryptor.decrypt`; SourceRefused: its names disagree."""
         found = dict(self._tree.blobs(oids, ahead))
         new = {oid: data for oid, data in found.items() if oid not in self._known}
         candidates = {self._blob(oid): Candidate(min(self._paths.get(oid, {oid})), new[oid]) for oid in new if may_be_encrypted(new[oid])}
-        plain = self._decryptor.decrypt(candidates, self._sandbox, weak=self._weak) if candidates else {}
+        try:
+            plain = self._decryptor.decrypt(candidates, self._sandbox, weak=self._weak) if candidates else {}
+        except AnnealError as error:
+            self.refused = error
+            raise
         self.used |= plain
-        self._hidden += sum(len(text) for file in plain.values() for text in file.hidden)
-        if self._hidden > MAX_HIDDEN:
-            fix = "encrypt only what is secret: sops encrypt --encrypted-regex '^(data|stringData)$'; or split the target"
-            raise SourceRefused.of("encrypted files", f"hold more than {MAX_HIDDEN:,} encrypted characters", fix=fix)
         self._known |= {**dict.fromkeys(new), **{blob[0]: file for blob, file in plain.items()}}
         return {oid: file.data if (file := self._known[oid]) else data for oid, data in found.items()}
 

@@ -40,10 +40,10 @@ Blob = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PlainFile:
-    """`hidden`: texts of it that were encrypted; `left_out`: objects that no placeholder can stand for."""
+    """`place`: its path; `left_out`: objects that no placeholder can stand for."""
 
     data: bytes = field(repr=False)
-    hidden: tuple[str, ...] = field(default=(), repr=False)
+    place: str = ""
     left_out: int = 0
 
 
@@ -79,6 +79,10 @@ class Decryptor:
         self._lock = threading.Lock()
         self._kept: dict[tuple[Blob, str], PlainFile] = {}
 
+    def standing_in(self, number: int) -> Decryptor:
+        """Return what has placeholders of a set stand for the values of the same files, and asks no key."""
+        return Decryptor(self._target, self._settings, None, number)
+
     def decrypt(self, candidates: Mapping[Blob, Candidate], sandbox: Sandbox, *, weak: bool) -> dict[Blob, PlainFile]:
         """Return what encrypted files hold, those that aren't encrypted left out.
 
@@ -96,7 +100,7 @@ class Decryptor:
         work: Units = [(candidate, file.form, unit) for candidate, file in found.values() for unit in file.units]
         data_keys = _Unwrapping(self._target, self._settings.kms, keys, secrets, sandbox).run(work) if work else []
         made = iter(_Decrypting(find(TOOL), sandbox, weak, self._settings.mac == "verify").run(work, data_keys) if work else ())
-        fresh = {blob: _whole(file, [next(made) for _ in file.units]) for blob, (_, file) in found.items()}
+        fresh = {blob: _whole(candidate, file, [next(made) for _ in file.units]) for blob, (candidate, file) in found.items()}
         with self._lock:
             self._kept |= {(blob, opened_by): plain for blob, plain in fresh.items()}
             if sum(len(plain.data) for plain in self._kept.values()) > _KEPT:  # a render that fails doesn't call `keep`
@@ -139,12 +143,12 @@ def _refuse_unanswered(subject: str, answered: bool) -> None:
         raise RenderFailed.of(subject, "was not answered by the render child")
 
 
-def _whole(file: EncryptedFile, plain: Sequence[PlainFile]) -> PlainFile:
-    """Put a file together: what stands around its units, and they."""
+def _whole(candidate: Candidate, file: EncryptedFile, plain: Sequence[tuple[bytes, int]]) -> PlainFile:
+    """Put a file together: what stands around its units, and they, each with how many objects it lacks."""
     parts = [file.texts[0].encode()]
-    for text, unit in zip(file.texts[1:], plain, strict=True):
-        parts += [unit.data, text.encode()]
-    return PlainFile(b"".join(parts), tuple(text for unit in plain for text in unit.hidden), sum(unit.left_out for unit in plain))
+    for text, (data, _) in zip(file.texts[1:], plain, strict=True):
+        parts += [data, text.encode()]
+    return PlainFile(b"".join(parts), candidate.shown, sum(left_out for _, left_out in plain))
 
 
 def _stood_in(found: Mapping[Blob, tuple[Candidate, EncryptedFile]], sandbox: Sandbox, number: int) -> dict[Blob, PlainFile]:
@@ -152,8 +156,8 @@ def _stood_in(found: Mapping[Blob, tuple[Candidate, EncryptedFile]], sandbox: Sa
     options = {"units": units, "set": number}
     rows = sandbox.run("placeholders", options, [], decode_placeholders, subject="encrypted files") if units else []
     _refuse_unanswered("placeholders", len(rows) == len(units))
-    made = iter([PlainFile(data, (), count) for count, data in rows])
-    return {blob: _whole(file, [next(made) for _ in file.units]) for blob, (_, file) in found.items()}
+    made = iter([(data, count) for count, data in rows])
+    return {blob: _whole(candidate, file, [next(made) for _ in file.units]) for blob, (candidate, file) in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +230,7 @@ class _Decrypting:
     weak: bool
     verify: bool
 
-    def run(self, work: Units, data_keys: Sequence[bytes]) -> list[PlainFile]:
+    def run(self, work: Units, data_keys: Sequence[bytes]) -> list[tuple[bytes, int]]:
         """Return what the units hold, in their order. Raises ManifestInvalid with all that sops refuses."""
         contexts = [contextvars.copy_context() for _ in work]  # the deadline is this thread's
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -240,9 +244,9 @@ class _Decrypting:
                 pool.shutdown(wait=False, cancel_futures=True)  # the rest would be decrypted for nothing
                 raise
         _refuse([row for row in rows if isinstance(row, Problem)])
-        return [row for row in rows if isinstance(row, PlainFile)]
+        return [(row, 0) for row in rows if isinstance(row, bytes)]
 
-    def _one(self, candidate: Candidate, form: str, unit: Unit, data_key: bytes) -> PlainFile | Problem:
+    def _one(self, candidate: Candidate, form: str, unit: Unit, data_key: bytes) -> bytes | Problem:
         if left(LIMITS.seconds) <= LEAST:
             raise Stopping.of(candidate.shown, "isn't decrypted, for no time is left; the next run goes on")
         key = OneTimeKey.holding(data_key)
@@ -258,15 +262,10 @@ class _Decrypting:
             limits=LIMITS,
             environment={"SOPS_AGE_KEY": key.secret},
         )
-        options = {"place": candidate.shown, "form": form, "encrypted": encrypted}
         subject, parts = candidate.shown, [encrypted.encode()]
-        rows = self.sandbox.run(TOOL, options, parts, _decode, subject=subject, program=program, weak=self.weak)
-        for row in rows:
-            if isinstance(row, Problem):
-                return row
-        files = [row[1] for row in rows if isinstance(row, tuple) and row[0] == b"F"]
-        _refuse_unanswered(subject, len(files) == 1)
-        return PlainFile(files[0], tuple(row[1].decode(errors="replace") for row in rows if isinstance(row, tuple) and row[0] == b"S"))
+        rows = self.sandbox.run(TOOL, {"place": subject}, parts, _decode, subject=subject, program=program, weak=self.weak)
+        _refuse_unanswered(subject, len(rows) == 1)
+        return rows[0]
 
 
 def _put(unit: Unit, metadata: str) -> Iterator[str]:
@@ -278,5 +277,5 @@ def _put(unit: Unit, metadata: str) -> Iterator[str]:
         yield piece
 
 
-def _decode(frame: bytes) -> tuple[bytes, bytes] | Problem:
+def _decode(frame: bytes) -> bytes | Problem:
     return decode_problem(frame) if frame[:1] == b"P" else decode_plain(frame)

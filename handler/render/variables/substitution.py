@@ -6,7 +6,6 @@ is or whose rights it has. What is made is judged as if git had declared it. Not
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +18,9 @@ from handler.model.names import GroupKind
 from handler.model.tree import printable
 from handler.render import scalars
 from handler.render.document import Document
-from handler.render.frames import HiddenText, decode, encode
+from handler.render.frames import decode, encode
 from handler.render.objects import objects
-from handler.render.variables.expression import ESCAPE, MARK, Expanded, Variables, expanded
+from handler.render.variables.expression import MARK, Expanded, Variables, expanded
 from handler.render.variables.expression_budget import ExpressionBudget, ExpressionRefused
 from handler.render.variables.flux_scalars import read
 
@@ -42,32 +41,26 @@ _NAMING = frozenset(
 _RIGHTS = frozenset({"roleRef", "subjects", "serviceAccountName", "serviceAccount", "ownerReferences"})
 """Fields that say whose rights something has, wherever they stand, with all that is in them."""
 _QUOTE = "a text is written ${quote}…${quote}, with postBuild: {substitute: {quote: '\"'}}"
-_UNTOLD = "holds an expression that can't be written out, in a text that isn't shown"
-_SHORT, _WORD = 4, 6
-_MOST_TEXTS = 5_000  # texts that are hidden wherever they stand: a mask of more takes seconds to make; their fields are hidden anyway
 Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Substituted:
-    """One object. `number`: which one of the call; `hidden`: JSON pointers of its fields that hold what a Secret says."""
+    """One object, whose hidden fields are those that hold what a Secret says. `number`: which one of the call."""
 
     number: int
     manifest: Manifest
-    hidden: tuple[str, ...]
 
     def encode(self) -> bytes:
         """Write it as a frame."""
-        return b"V" + json.dumps([self.number, self.hidden]).encode() + b"\n" + encode(self.manifest)
+        return b"V" + json.dumps([self.number, self.manifest.hidden]).encode() + b"\n" + encode(self.manifest)
 
 
-Row = Substituted | Problem | HiddenText
+Row = Substituted | Problem
 
 
 def decode_row(frame: bytes) -> Row:
-    """Read one object, mistake or secret text. Raises ValueError: the frame is neither."""
-    if frame[:1] == b"S":
-        return HiddenText(frame[1:].decode())
+    """Read one object or mistake. Raises ValueError: the frame is neither."""
     head, _, rest = frame[1:].partition(b"\n") if frame[:1] == b"V" else (b"", b"", frame)
     row = decode(rest)
     if not head or isinstance(row, Problem):
@@ -77,36 +70,29 @@ def decode_row(frame: bytes) -> Row:
     number, hidden = json.loads(head)
     if type(number) is not int or not isinstance(hidden, list) or not all(isinstance(each, str) for each in hidden):
         raise ValueError("no object")
-    return Substituted(number, row, tuple(hidden))
+    return Substituted(number, replace(row, hidden=tuple(hidden)))
 
 
 def substitute(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
     """Substitute in objects.
 
     Parts: the variables as JSON, then each object. Options: `places`, `items`: of each object; `origins`: variable -> the object of the
-    cluster that holds it; `unknown`: see `Variables`; `asked`: None, or what stands for all that the cluster wasn't asked for; `told`:
-    whether values are the cluster's own, not placeholders; `secrets`: texts of the objects that are hidden as they are, and hold variables.
+    cluster that holds it; `unknown`: see `Variables`; `asked`: None, or what stands for all that the cluster wasn't asked for.
     """
     values = json.loads(parts[0])
     asked = options["asked"]
     variables = Variables(values, options["unknown"] if asked is None else asked)
-    call = _Call(variables, options["origins"], asked is not None, options["secrets"], options["told"])
+    call = _Call(variables, options["origins"], asked is not None)
     for number, (raw, place, item) in enumerate(zip(parts[1:], options["places"], options["items"], strict=True)):
         found = _Object(call, place)
         body = json.loads(raw)
         made = body if is_off(body) else found.walk(body, ())
         rows = found.problems or finished(made, place, item)
         for row in rows:
-            yield encode(_advised(row)) if isinstance(row, Problem) else Substituted(number, row, found.pointers(row)).encode()
-    yield from (HiddenText(text).encode() for text in call.texts if _tells(text))
-    yield from (HiddenText(text).encode() for text in _written(call))
-
-
-def _written(call: _Call) -> Iterator[str]:
-    """Yield what secret texts are once their own variables are written out."""
-    for text in call.secrets:
-        with contextlib.suppress(ExpressionRefused):
-            yield expanded(text, call.variables, call.budget).text
+            if isinstance(row, Problem):
+                yield encode(_advised(row))
+            else:
+                yield Substituted(number, replace(row, hidden=found.pointers(row))).encode()
 
 
 def is_off(body: Mapping[str, Any]) -> bool:
@@ -130,27 +116,14 @@ def _advised(row: Problem) -> Problem:
     return replace(row, fix=_QUOTE) if row.fix.startswith(("quote it", "a variable holds one text")) else row
 
 
-def _tells(text: str) -> bool:
-    """Whether a text is long enough, or odd enough, to be hidden wherever it stands; the fields that hold it are hidden anyway."""
-    if len(text) >= _WORD:
-        return True
-    return len(text) >= _SHORT and not text.isalpha() and isinstance(scalars.plain(text), str)
-
-
 @dataclass(slots=True)
 class _Call:
-    """What all objects of a call share. `texts`: what secret expressions came to; `unasked`: names without a value may be the cluster's.
-
-    `secrets`: texts with variables that nothing quotes; `told`: what comes from a Secret is its value, which no text may hold.
-    """
+    """What all objects of a call share. `unasked`: names without a value may be the cluster's."""
 
     variables: Variables
     origins: Mapping[str, str]
     unasked: bool
-    secrets: Sequence[str] = ()
-    told: bool = True
     budget: ExpressionBudget = field(default_factory=ExpressionBudget)
-    texts: dict[str, None] = field(default_factory=dict)
 
     def origin(self, name: str) -> str:
         """Return the object of the cluster that a variable comes from; empty: it is the configuration's."""
@@ -221,7 +194,6 @@ class _Object:
         self._refuse_cluster(found, path)
         if any(map(self.call.is_secret, found.names)):
             self.hidden.append(_pointer(path))
-            self._hide(found)
         try:
             return read(text, found.text)
         except ExpressionRefused as refused:
@@ -234,16 +206,8 @@ class _Object:
         try:
             return expanded(text, self.call.variables, self.call.budget)
         except ExpressionRefused as refused:
-            secret = any(each in text for each in self.call.secrets)
-            self._problem(path, _UNTOLD if secret else refused.message, ESCAPE if secret else refused.fix)
+            self._problem(path, refused.message, refused.fix)
             return None
-
-    def _hide(self, found: Expanded) -> None:
-        values = self.call.variables.values
-        for each in found.values:
-            secret = [name for name in each.names if self.call.is_secret(name) and name in values]
-            if self.call.told and len(self.call.texts) < _MOST_TEXTS:
-                self.call.texts.update(dict.fromkeys([each.text] * bool(secret) + [values[name] for name in secret]))
 
     def _refuse_cluster(self, found: Expanded, path: Path, *, decides: bool = False) -> None:
         """Refuse what the cluster says where it would say what an object is, or whose rights it has; a key may decide it, too."""

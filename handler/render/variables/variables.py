@@ -24,10 +24,8 @@ from handler.model.outside_inputs import VALUES, OutsideInputs
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import ReadSet, judged_from, printable
 from handler.render.file_renderer import refuse
-from handler.render.frames import HiddenText
 from handler.render.objects import twice_declared
 from handler.render.sandbox import Sandbox
-from handler.render.variables.expression import MARK
 from handler.render.variables.substitution import Substituted, decode_row, finished
 
 PLACEHOLDERS = ("", "placeholder", "substituting" * 5)
@@ -134,11 +132,7 @@ class _Substitution:
         found = [row for row in rows if isinstance(row, Substituted)]
         if [row.number for row in found] != list(range(len(self.marked))):
             raise RenderFailed.of(subject, "was not answered by the render child")
-        made = {id(self.marked[row.number]): row.manifest for row in found}
-        hidden = {row.manifest.identity: row.hidden for row in found if row.hidden}
-        texts = tuple(row.text for row in rows if isinstance(row, HiddenText))
-        rendered = _with(self.rendered, made)
-        return replace(rendered, hidden={**rendered.hidden, **hidden}, secrets=(*rendered.secrets, *texts))
+        return _with(self.rendered, {id(self.marked[row.number]): row.manifest for row in found})
 
     def _options(self, request: RenderRequest) -> dict[str, Any]:
         is_unasked = request.placeholders and not request.keys_known and self.settings.substitute_from
@@ -148,8 +142,6 @@ class _Substitution:
             "origins": self.gathered.origins,
             "unknown": None if self.settings.substitute_strategy == "Strict" else "",
             "asked": PLACEHOLDERS[request.placeholders] if is_unasked else None,
-            "told": not request.placeholders,
-            "secrets": [text for text in self.rendered.secrets if MARK.search(text)],
         }
 
 

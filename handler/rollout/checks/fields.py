@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.health.kstatus import judge
+from handler.model.field_masking import MASKED, is_sensitive, shown
 from handler.model.health import Status
 from handler.model.manifest import at
 from handler.model.names import GroupKind
@@ -174,7 +175,7 @@ class _Probe:
         if judge(None, 0, now, self.scene.declared).healthy:
             last = judge(self.last, 0, now) if self.last else None
             if last and last.status is Status.FAILED:
-                return Judged(Verdict.FAILED, self.scene.mask(last.message))
+                return Judged(Verdict.FAILED, last.told(closed=self.scene.closed))
             if not self.scene.failing:
                 return Judged(Verdict.PASSED, "has ended, and its ttlSecondsAfterFinished removed it")
         return Judged(Verdict.PENDING, "is not there", "gone")
@@ -190,12 +191,12 @@ class _Probe:
                 holds, said = False, each.named(str(error))
             else:
                 holds = _NOTHING not in (seen, wanted) and same(seen, wanted)
-                said = each.sentence(self._shown(seen), self._shown(wanted), holds=holds)
+                said = each.sentence(self._shown(seen, each), self._shown(wanted, each), holds=holds)
                 values += [seen, wanted]
             seen_all.append(said)
             missing += [] if holds else [said]
         progress = hashlib.sha256(repr(values).encode()).hexdigest()
-        return Judged(Verdict.PENDING if missing else Verdict.PASSED, self.scene.mask("; ".join(missing or seen_all)), progress)
+        return Judged(Verdict.PENDING if missing else Verdict.PASSED, "; ".join(missing or seen_all), progress)
 
     def _early(self, live: Object) -> str:
         if at(live, "metadata", "deletionTimestamp"):
@@ -207,13 +208,15 @@ class _Probe:
             return f"its controller hasn't seen the newest change yet (generation {wanted}, seen: {observed})"
         return ""
 
-    def _shown(self, value: Any) -> str:
+    def _shown(self, value: Any, of: _Comparison) -> str:
         if value is _NOTHING:
             return "missing"
-        if self.scene.identity.group_kind == _SECRET:
-            return "***"
+        kind, path = self.scene.identity.group_kind, of.side.path.text.strip("{}.$")
+        if self.scene.closed or kind == _SECRET or is_sensitive(kind, path):
+            return MASKED
         odd = isinstance(value, float) and not math.isfinite(value)
-        written = self.scene.mask(str(value) if odd else json.dumps(value, ensure_ascii=False, sort_keys=True))
+        whole = isinstance(value, dict | list)
+        written = str(value) if odd else shown(kind, path, value) if whole else json.dumps(value, ensure_ascii=False)
         return written if len(written) <= _SHOWN else written[: _SHOWN - 1] + "…"
 
 

@@ -37,6 +37,6 @@ class _Probe:
         scene = self.scene
         expressed = scene.expressed(live, scene.generation) if live is not None else None
         found = expressed or judge(live, scene.generation, now, scene.declared)
-        message = scene.mask(found.message or str(found.status))
+        message = found.told(closed=scene.closed)
         progress = "" if scene.identity.group_kind == JOB else message
         return Judged(_VERDICTS.get(found.status, Verdict.PENDING), message, progress, found.again)

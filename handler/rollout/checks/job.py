@@ -47,7 +47,7 @@ class _Probe:
         """Judge by the Job's conditions, stricter than its health: a suspended Job hasn't completed."""
         scene = self.scene
         found = judge(live, scene.generation, now, scene.declared)
-        message = scene.mask(found.message)
+        message = found.message and found.told(closed=scene.closed)
         if found.status is Status.NOT_FOUND:
             return Judged(Verdict.FAILED, "was removed before it was seen to complete, and has no ttlSecondsAfterFinished")
         if found.status is Status.FAILED:

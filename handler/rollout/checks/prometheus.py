@@ -192,7 +192,7 @@ class _Probe:
         except AuthorError:
             raise
         except AnnealError as error:
-            return Judged(Verdict.PENDING, self.scene.mask("; ".join(map(str, error.problems))), known=False)
+            return Judged(Verdict.PENDING, "; ".join(map(str, error.problems)), known=False)
         return None if moments is None else self._judge(moments, asked)
 
     def _judge(self, moments: Moments, asked: _Question) -> Judged:
@@ -251,13 +251,13 @@ class _Probe:
         return self.ask.wanted.holds(value) != self.scene.failing
 
     def _said(self, samples: Sequence[Sample], shown: int = _SHOWN) -> str:
-        query = _short(self.scene.mask(self.ask.query))
+        query = _short(self.ask.query)
         if not samples:
             return f"{query} finds no series"
         order = sorted(samples, key=lambda each: self.ask.wanted.holds(each.value) != self.scene.failing)
-        values = ", ".join(f"{each.value:g}{_labels(each, self.scene.mask)}" for each in order[:shown])
+        values = ", ".join(f"{each.value:g}{_labels(each)}" for each in order[:shown])
         more = f" and {len(samples) - shown} more" if len(samples) > shown else ""
-        return self.scene.mask(f"{query} is {values}{more}")
+        return f"{query} is {values}{more}"
 
 
 def _told(seen: Sequence[SampleSeen]) -> str:
@@ -278,9 +278,9 @@ def _valued(samples: Sequence[Sample]) -> bool:
     return any(not math.isnan(sample.value) for sample in samples)
 
 
-def _labels(sample: Sample, mask: Callable[[str], str]) -> str:
+def _labels(sample: Sample) -> str:
     text = ", ".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()) if name != "__name__")
-    return f" {{{_short(mask(text))}}}" if text else ""
+    return f" {{{_short(text)}}}" if text else ""
 
 
 def _short(text: str) -> str:

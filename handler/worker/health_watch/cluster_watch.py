@@ -21,13 +21,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from handler.cluster.watch import Scope
 from handler.config.settings import Settings, Target
 from handler.engine.health.target_health import judged, patience_of
-from handler.engine.planner.members import Members
 from handler.model.errors import AnnealError, Busy, ClusterUnavailable, Moved
 from handler.model.health import HealthState
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, state_name
@@ -41,7 +39,6 @@ from handler.state.record_format import stamp
 from handler.worker.health_watch.arrivals import UNREAD, Arrivals
 from handler.worker.health_watch.reasons import EXPLAINED, due, reasons
 from handler.worker.health_watch.scopes import Scopes, WatchConnections, account_of
-from handler.worker.health_watch.watch_mask import WatchMask
 from handler.worker.health_watch.watched_target import WatchedTarget
 
 _LOG = logging.getLogger("anneal.health")
@@ -108,7 +105,6 @@ class ClusterWatch:
     watched: dict[str, WatchedTarget] = field(default_factory=dict)
     members: dict[str, WatchedTarget] = field(default_factory=dict)
     owners: dict[tuple[str, Identity], WatchedTarget] = field(default_factory=dict)
-    hidden: dict[str, WatchMask] = field(default_factory=dict)
     states: Scope = field(init=False)
     judging: bool = False
     passed: float = -math.inf
@@ -138,7 +134,6 @@ class ClusterWatch:
         marks = TargetMarks.of(target.name, self.settings.state_namespace)
         known = WatchedTarget(target, Membership(marks), self._clock, self.ways.custom_health(target))
         self.watched[state_name(target.name)] = self.members[marks.applyset] = known
-        self.hidden[target.name] = WatchMask(self.mask, partial(self._members, known))
         return known
 
     def _change_targets(self) -> bool:
@@ -154,7 +149,7 @@ class ClusterWatch:
             known = self.watched.pop(state_name(name))
             self.members.pop(known.ours.marks.applyset, None)
             self.arrivals.joined.discard(name)
-            for kept in (self.hidden, self.worded, self.refused, self.explained, self.found):
+            for kept in (self.worded, self.refused, self.explained, self.found):
                 kept.pop(name, None)
         if gone:
             self.owners = {key: owner for key, owner in self.owners.items() if owner.target.name not in gone}
@@ -169,9 +164,6 @@ class ClusterWatch:
             self.anew = now
             self.scopes.restart(anew)
         self.arrivals.joined -= read
-
-    def _members(self, known: WatchedTarget) -> Members:
-        return Members(self.ways.api(known.target), self.ways.discovery(known.target), known.target, known.ours)
 
     def _clock(self) -> float:
         try:
@@ -350,8 +342,7 @@ class ClusterWatch:
             return known.health
         if settling and look.without(settling).state() is not HealthState.DEGRADED:
             return known.health
-        mask = self.hidden[known.target.name].of(known.commit, known.declared, now, self.settings.health_interval)
-        return judged(known.health, look, self._clock(), patience_of(known.target), mask)
+        return judged(known.health, look, self._clock(), patience_of(known.target), known.health.closed)
 
     def _unknown(self, known: WatchedTarget, trouble: AnnealError) -> TargetHealth:
         """Say that a target can't be looked at."""

@@ -203,7 +203,9 @@ class WatchedTarget:
 
     def _subject(self, identity: Identity, found: Health, now: float) -> Subject:
         live, selector = self._living[identity]
-        return Subject(identity, live, found.message, not found.healthy and self.stood(identity, now) >= STILL, selector)
+        closed = identity in self.health.closed
+        said = "" if closed else found.message
+        return Subject(identity, live, said, not found.healthy and self.stood(identity, now) >= STILL, selector, closed)
 
     def beat(self, now: float) -> None:
         """Judge what expressions judge, all at once, and again what time has changed. `now`: monotonic seconds."""

@@ -28,7 +28,7 @@ SHOWN = [
 @pytest.fixture
 def crashing(shop: Shop, kubectl: Kubectl) -> Shop:
     """A shop whose rollout has failed: its container prints what Secrets that aren't in git hold."""
-    for name, value in (("file", "MODE: blue\npassword: swordfish-4711\n"), ("url", "postgres://shop:mackerel-0815@db/shop")):
+    for name, value in (("file", "swordfish-4711"), ("url", "mackerel-0815")):
         kubectl.run("create", "secret", "generic", name, "-n", shop.namespace, f"--from-literal=value={value}")
     environment = [{"name": "DB", "valueFrom": {"secretKeyRef": {"name": "url", "key": "value"}}}]
     container = {"env": environment, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}

@@ -253,16 +253,6 @@ def test_values_that_may_be_secret_are_no_arguments(sandbox: Sandbox, monkeypatc
     assert "hunter" not in repr((program.arguments, program.environment))
 
 
-def test_what_secrets_hold_is_known_as_hidden_also_where_nothing_fails(sandbox: Sandbox) -> None:
-    held = b"a: hunter2\nb: [true, {c: hunter3}]\n"
-    outside = Elsewhere(objects={("Secret", "db"): {"values.yaml": held}, ("ConfigMap", "db"): {"values.yaml": b"d: open\n"}})
-    settings = options(values_from=(ValuesFrom("Secret", "db"), ValuesFrom("ConfigMap", "db")))
-    found = rendered(sandbox, chart({"templates/a.yaml": ECHO}), settings, outside)
-    assert {"hunter2", "hunter3"} <= set(found.secrets)
-    assert not {"open", "true"} & set(found.secrets)
-    assert "hunter2" not in repr(found)
-
-
 # --- the cluster
 def test_a_chart_is_bound_to_the_cluster_only_where_it_looks(sandbox: Sandbox) -> None:
     plain = rendered(sandbox, chart({"README.md": "{{ .Capabilities }}", "templates/a.yaml": CONFIG.format("a")}))

@@ -325,11 +325,3 @@ def test_the_environment_of_the_handler_never_shows(sandbox: Sandbox, monkeypatc
     template = ECHO.replace("toJson .Values", "toYaml $").replace(".Values | toJson", "toYaml $")
     [manifest] = rendered(sandbox, chart({X: template})).manifests
     assert b"canary" not in manifest.raw
-
-
-def test_texts_of_secrets_go_with_the_render_to_be_masked_where_a_server_quotes_them(sandbox: Sandbox) -> None:
-    outside = Elsewhere(objects={("Secret", "db"): {"values.yaml": SECRET}, ("ConfigMap", "plain"): {"values.yaml": b"a: 1\n"}})
-    settings = options(values_from=(ValuesFrom("Secret", "db"), ValuesFrom("ConfigMap", "plain")))
-    found = rendered(sandbox, chart({X: CONFIG.format("a")}), settings, outside)
-    assert SECRET.decode() in found.secrets
-    assert "hunter2" not in repr(found)

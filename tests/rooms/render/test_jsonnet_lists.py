@@ -10,10 +10,14 @@ import pytest
 
 from handler.app.outside_inputs import TargetInputs
 from handler.config.git_settings import Repository
+from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Target
-from handler.model.errors import OperatorError
-from handler.render import Sandbox
+from handler.model.errors import AnnealError, OperatorError
+from handler.model.render import Rendered, RenderRequest
+from handler.render import RENDERERS, Sandbox
 from handler.render.set_digest import set_digest
+from handler.render.target_render import render_target
+from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.jsonnet_programs import both, config, data_of, refused, rendered
 from tests.rooms.render.kustomize_trees import public_tools
 
@@ -74,26 +78,34 @@ def test_a_list_that_isnt_watched_is_refused_with_its_place(sandbox: Sandbox, en
     assert problem.place.startswith(f"{MAIN}:2")
 
 
+def taken(sandbox: Sandbox, text: str, engine: str = "rjsonnet", **more: Any) -> Rendered:
+    """Render a program as a target does."""
+    request = RenderRequest("deploy", options=RendererSettings("jsonnet", engine=engine), **more)  # type: ignore[arg-type]  # one of the two
+    return render_target(RENDERERS["jsonnet"], FakeTree({MAIN: text}), request, sandbox)
+
+
 @both
-def test_what_listed_secrets_say_is_masked(sandbox: Sandbox, engine: str) -> None:
-    found = rendered(sandbox, {MAIN: SECRET}, engine, more={"outside": inputs(secret())})
+def test_what_listed_secrets_say_is_hidden_where_it_lands(sandbox: Sandbox, engine: str) -> None:
+    found = taken(sandbox, SECRET, engine, outside=inputs(secret()))
     assert data_of(found)["a"]["url"] == f"db://shop:{PASSWORD}"
-    assert {PASSWORD, secret()["data"]["password"]} <= set(found.secrets)
+    assert [each.hidden for each in found.manifests] == [("/data/url",)]
     failing = LISTED + "error 'it is ' + std.base64Decode(own[0].data.password)"
-    (problem,) = refused(sandbox, {MAIN: failing}, engine, more={"outside": inputs(secret())})
-    assert PASSWORD not in str(problem)
+    with pytest.raises(AnnealError) as refused:
+        taken(sandbox, failing, engine, outside=inputs(secret()))
+    assert "it is placeholder" in str(refused.value)
+    assert PASSWORD not in str(refused.value)
 
 
-def test_a_masked_configuration_that_is_a_secret(sandbox: Sandbox) -> None:
-    text = "local c = import 'generic-operator/config'; " + config("a", "{ p: std.base64Decode(c.data.password) }")
-    assert PASSWORD in rendered(sandbox, {MAIN: text}, more={"configuration": secret()}).secrets
+def test_what_a_configuration_says_that_is_a_secret_is_hidden_where_it_lands(sandbox: Sandbox) -> None:
+    text = "local c = import 'generic-operator/config'; " + config("a", "{ p: std.base64Decode(c.data.password), n: c.metadata.name }")
+    found = taken(sandbox, text, configuration=secret())
+    assert (data_of(found)["a"]["p"], [each.hidden for each in found.manifests]) == (PASSWORD, [("/data/p",)])
 
 
 def test_digests_reveal_no_secret_and_still_tell_its_versions_apart(sandbox: Sandbox) -> None:
     """A read's digest is in the record, and a set's: a short secret could be tried until either fits."""
     one, other, later = (
-        rendered(sandbox, {MAIN: SECRET}, more={"outside": inputs(each)})
-        for each in (secret(), secret("another-horse-battery"), secret(version="2"))
+        taken(sandbox, SECRET, outside=inputs(each)) for each in (secret(), secret("another-horse-battery"), secret(version="2"))
     )
     assert one.reads == other.reads != later.reads
     assert set_digest(one) == set_digest(other) != set_digest(later)
@@ -103,6 +115,6 @@ def test_digests_reveal_no_secret_and_still_tell_its_versions_apart(sandbox: San
 def test_the_set_of_a_list_without_secrets_is_the_same_while_it_makes_the_same(sandbox: Sandbox, objects: list[dict[str, Any]]) -> None:
     text = LISTED + config("a")
     beside = [live("Pod", "b", status={"phase": "Down"})]
-    one, other = (rendered(sandbox, {MAIN: text}, more={"outside": inputs(*each)}) for each in (objects, beside))
+    one, other = (taken(sandbox, text, outside=inputs(*each)) for each in (objects, beside))
     assert set_digest(one) == set_digest(other)
-    assert not one.secrets
+    assert [each.hidden for each in one.manifests] == [()]

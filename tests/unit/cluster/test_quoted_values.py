@@ -37,7 +37,7 @@ def cut(text: str, body: Any = None) -> str:
         (ENV, 'spec: Invalid value: v1.Spec{Image:"a, b"}: immutable', "spec: Invalid value: ***: immutable"),
         ({}, 'spec: Invalid value: v1.Spec{Image:"a, b"}: immutable', None),
         (ENV, f"denied: {CANARY} and blue", "denied: *** and blue"),
-        (ENV, "denied: Y2FuYXJ5LTdmM2E5Yw== and canary-7f3a…", "denied: *** and ***…"),
+        (ENV, "denied: Y2FuYXJ5LTdmM2E5Yw== and canary-7f3a…", "denied: *** and canary-7f3a…"),
         ([{"op": "add", "path": "/spec", "value": ENV["spec"]}], f"denied: {CANARY}", "denied: ***"),
         ({"data": {"password": "data", "token": "password"}}, "no data without password", None),
         ({"spec": {"automountServiceAccountToken": True}}, "true is true", None),

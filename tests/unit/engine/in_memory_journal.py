@@ -132,11 +132,11 @@ def stepper(fake: InMemoryJournal, acts: Acts, changes: Sequence[Change] = (), l
     waits: Any = SimpleNamespace(look=look)
     inputs: Any = SimpleNamespace(commit=SimpleNamespace(sha=sha()), prepared=SimpleNamespace(digest=DIGEST))
     run: Any = fake
-    return StepRunner(applier, waits, Journal(run, inputs), {"Act": acts}, lambda text: text.replace("hunter2", "***"))
+    return StepRunner(applier, waits, Journal(run, inputs), {"Act": acts})
 
 
 def refused(_: StepStage) -> None:
-    raise RolloutFailed.of("ConfigMap/shop/b", "its password is hunter2, and that is wrong")
+    raise RolloutFailed.of("ConfigMap/shop/b", "its login is http://ann:hunter2@db, and that is wrong")
 
 
 def raising(error: AnnealError) -> Act:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +236,17 @@ _HOOK = 'Exec lifecycle hook ([sh -c x]) for Container "main" in Pod "api" faile
 )
 def test_output_of_a_program_in_an_event_isnt_shown(message: str, told: str | None) -> None:
     assert without_output(message) == (message if told is None else told)
+
+
+def test_of_an_object_that_holds_a_secret_the_reasons_alone_are_told() -> None:
+    closed = replace(STILL, said="in progress", closed=True)
+    events = [
+        warned("Deployment/api", "Refused", "refused swordfish", uid="u-api"),
+        warned("Deployment/api", "odd swordfish", "x", uid="u-api"),
+    ]
+    told = found(closed, crashing(), *events)
+    assert "swordfish" not in told.text + told.at_last(20.0)
+    assert told.text == "pod api-5f9-a: CrashLoopBackOff; restarted 3 times; Warning Refused; Warning"
+    assert "swordfish" in found(STILL, crashing(), *events).text
+    waiting = found(closed, pod("api-5f9-b", containerStatuses=container(state={"waiting": {"reason": "odd swordfish"}})))
+    assert "swordfish" not in waiting.text + waiting.at_last(20.0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from handler.inspect.cluster_events import SeenEvent, _About, _event
-from handler.inspect.inventory_tree import Inventory, Role, SeenObject
+from handler.inspect.inventory_tree import UNTOLD, Inventory, Role, SeenObject
 from handler.model.health import Health, Status
 from handler.model.names import Identity
 
@@ -15,7 +16,7 @@ WEB = SeenObject(Identity("apps", "Deployment", "shop", "web"), "u1", Health(Sta
 POD = SeenObject(Identity("", "Pod", "shop", "web-1"), "u2", Health(Status.CURRENT), Role.OWNED, "u1")
 LOST = SeenObject(Identity("", "ConfigMap", "shop", "lost"), "", Health(Status.NOT_FOUND), Role.DECLARED)
 APART = SeenObject(Identity("", "ConfigMap", "shop", "apart"), "u4", Health(Status.CURRENT), Role.APART)
-INVENTORY = Inventory("shop", "", "", (WEB, POD, LOST, APART), mask=lambda text: text.replace("hunter2", "***"))
+INVENTORY = Inventory("shop", "", "", (WEB, POD, LOST, APART))
 
 
 def about(kind: str, name: str, uid: str = "", version: str = "v1", namespace: str = "shop") -> dict[str, Any]:
@@ -49,7 +50,7 @@ def test_an_event_of_the_core_group() -> None:
         "involvedObject": about("Pod", "web-1", "u2"),
         "type": "Warning",
         "reason": "BackOff",
-        "message": "Back-off\nwith hunter2",
+        "message": "Back-off\nwith http://ann:hunter2@db",
         "count": 5,
         "firstTimestamp": "2026-01-01T00:00:01Z",
         "lastTimestamp": "2026-01-01T00:09:00Z",
@@ -57,7 +58,7 @@ def test_an_event_of_the_core_group() -> None:
     }
     times = "2026-01-01T00:00:01Z", "2026-01-01T00:09:00Z"
     assert _event(event, INVENTORY) == SeenEvent(
-        "Pod/shop/web-1", "", "u2", "Warning", "BackOff", "Back-off with ***", 5, *times, "kubelet"
+        "Pod/shop/web-1", "", "u2", "Warning", "BackOff", "Back-off with http://ann:***@db", 5, *times, "kubelet"
     )
 
 
@@ -81,3 +82,12 @@ def test_an_event_of_the_newer_group_without_what_a_program_wrote() -> None:
 def test_an_event_of_any_shape_is_no_error() -> None:
     found = _event({"metadata": {}, "involvedObject": 3, "message": ["x"], "count": "many", "type": {}}, INVENTORY)
     assert (found.object, found.message, found.times) == ("", "", 1)
+
+
+@pytest.mark.parametrize("named", [about("Pod", "web-1", "u2"), about("Deployment", "web", "an earlier life's", "apps/v1")])
+def test_of_an_object_that_holds_a_secret_an_event_tells_its_reason_alone(named: dict[str, Any]) -> None:
+    closed = replace(INVENTORY, objects=tuple(replace(each, closed=True) for each in INVENTORY.objects))
+    event = {"metadata": {}, "regarding": named, "type": "Warning", "reason": "Refused", "note": "refused swordfish"}
+    found = _event(event, closed)
+    assert (found.message, found.reason) == (UNTOLD, "Refused")
+    assert _event(event, INVENTORY).message == "refused swordfish"

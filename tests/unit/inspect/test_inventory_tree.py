@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from handler.inspect import inventory_tree
-from handler.inspect.inventory_tree import OWNED, Inventory, InventoryNode, PodFacts, Role, SeenObject, owned_below
+from handler.inspect.inventory_tree import OWNED, UNTOLD, Inventory, InventoryNode, PodFacts, Role, SeenObject, owned_below
 from handler.model.health import Health, Status
 from handler.model.names import GroupKind, Identity
 from handler.model.to_json import ANSWER, plain
@@ -58,12 +59,12 @@ def test_a_tree_of_long_texts_stays_below_its_bytes() -> None:
     assert len(tree.roots) == tree.shown
 
 
-def test_texts_are_masked_then_cut_and_hidden_where_they_cant_be_masked() -> None:
-    failed = seen("Pod", "p", Status.FAILED, message=f"{'x' * 295}hunter2-hunter2")
-    assert tree_of(failed, mask=lambda text: text.replace("hunter2-hunter2", "***")).roots[0].message == f"{'x' * 295}***"
-    assert tree_of(failed, unmasked="Secrets can't be listed").roots[0].message == "hidden: Secrets can't be listed"
-    lost = SeenObject(failed.identity, "", Health(Status.NOT_FOUND, "is not there"), Role.DECLARED)
-    assert tree_of(lost, unmasked="Secrets can't be listed").roots[0].message == "is not there"
+def test_texts_are_masked_then_cut_and_not_shown_of_what_holds_a_secret() -> None:
+    failed = seen("Pod", "p", Status.FAILED, message=f"{'x' * 280}http://ann:hunter2-hunter2@db")
+    assert tree_of(failed).roots[0].message == f"{'x' * 280}http://ann:***@db"
+    assert tree_of(replace(failed, closed=True)).roots[0].message == UNTOLD
+    lost = SeenObject(failed.identity, "", Health(Status.NOT_FOUND, "is not there"), Role.DECLARED, closed=True)
+    assert tree_of(lost).roots[0].message == "is not there"
 
 
 def test_the_pod_that_does_worst_comes_first_else_the_newest() -> None:

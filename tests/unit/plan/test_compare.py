@@ -64,10 +64,8 @@ def test_an_object_with_a_value_made_anew_is_kept_as_it_lives() -> None:
     found = comparison(document(data={"a": "2", "seed": "now"}))
     found.ignoring = Ignoring((), unstable={WEB: UnstableFields(("/data/seed",), "randAlpha at templates/web.yaml:3")})
     assert found.effective(found.desired[WEB], lives).manifest.body()["data"] == {"a": "2", "seed": "then"}
-    assert found.anew == {WEB: lives}
     without = comparison(document(data={"a": "2", "seed": "now"}))
     assert without.effective(without.desired[WEB], lives).manifest.body()["data"] == {"a": "2", "seed": "now"}
-    assert without.anew == {}
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -259,18 +257,3 @@ def test_what_stays_undeclared_is_named_with_its_manager_and_what_another_versio
         ("data.b", "2", "my-operator"),
         ("old (v1beta1)", "…", "older"),
     ]
-
-
-def test_live_secrets_are_noted_where_a_plan_is_read_and_no_others_than_the_targets() -> None:
-    body = document("Secret", "door", data={"a": "MQ=="})
-    found = comparison(body, secrets={})
-    door, gone, foreign = (Identity("", "Secret", "shop", name) for name in ("door", "gone", "foreign"))
-    others = [member(document("Secret", "gone", data={"b": "Mg=="})), live(document("Secret", "foreign", data={"c": "Mw=="}))]
-    others[1]["metadata"].pop("annotations", None)
-    others[1]["metadata"].pop("labels", None)
-    found.see([*others, member(document())])
-    found.probe([applied(found, door)])
-    assert found.secrets is not None
-    assert {identity: each["data"] for identity, each in found.secrets.items()} == {door: {"a": "MQ=="}, gone: {"b": "Mg=="}}
-    assert foreign not in found.secrets
-    assert "managedFields" not in found.secrets[gone]["metadata"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,6 +90,15 @@ def test_a_secret_looking_value_is_not_quoted() -> None:
     schema = obj(password={"type": "integer"}, auth=obj(token={"type": "string"}) | {"maxProperties": 0})
     found = set(told(schema, {"password": "CANARY", "auth": {"token": "CANARY"}}))
     assert found == {"spec.password: *** breaks type: integer", 'spec.auth: {"token": "***"} breaks maxProperties: 0'}
+
+
+def test_a_value_that_isnt_in_git_is_not_quoted() -> None:
+    declared = crd({"type": "object", "properties": {"spec": obj(size={"type": "integer"}, open={"type": "integer"})}})
+    spec = {"size": "CANARY", "open": "shown"}
+    items = desired(declared, document("Widget", "w", "acme.io/v1", spec=spec), cluster_scoped=("CustomResourceDefinition",))
+    hiding = replace(items[1], manifest=replace(items[1].manifest, hidden=("/spec/size",)))
+    said = {each.message for each in check(hiding, Manifest.of(declared))}
+    assert said == {"spec.size: *** breaks type: integer", "spec.open: shown breaks type: integer"}
 
 
 def test_the_root_fields_are_the_servers() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from handler.model.errors import AccessDenied, ApiRefused, FieldCause, Problem
 from handler.model.manifest import Manifest
-from handler.plan.quoted_refusal import QuotedRefusal, quoted
+from handler.plan.quoted_refusal import QuotedRefusal, quoted, told_refusal
 
 CANARY = "hunter2-canary"
 BODY: dict[str, Any] = {
@@ -179,3 +180,28 @@ def test_what_does_not_fit_its_schema_is_quoted(text: str, status: int, said: st
 
 def test_without_causes_nothing_is_quoted() -> None:
     assert refused(f'Deployment.apps "web" is invalid: spec.replicas: Invalid value: {CANARY}') == QuotedRefusal()
+
+
+def test_a_refusal_of_an_object_that_holds_what_isnt_in_git_tells_of_its_other_fields_alone() -> None:
+    hidden = replace(MANIFEST, hidden=("/spec/type", "/spec/selector/matchLabels"))
+    said = 'Deployment.apps "web" is invalid: [spec.replicas: Invalid value: -1: must be greater than or equal to 0, spec.type: …]'
+    error = ApiRefused(Problem("Deployment/shop/web", said), status=422, reason="Invalid")
+    error.causes = (
+        FieldCause("spec.replicas", "FieldValueInvalid", "Invalid value: -1: must be greater than or equal to 0"),
+        FieldCause("spec.type", "FieldValueNotSupported", 'Unsupported value: "NodePot": supported values: "A", "B"'),
+    )
+    assert told_refusal(error, MANIFEST) is error
+    found = told_refusal(error, hidden)
+    assert isinstance(found, ApiRefused)
+    assert (found.status, found.reason) == (422, "Invalid")
+    words = found.problems[0].message
+    assert words == (
+        'spec.replicas: Invalid value: -1: must be greater than or equal to 0; spec.type: Unsupported value: supported values: "A", "B"'
+    )
+    denied = ApiRefused(
+        Problem("Deployment/shop/web", "admission webhook denied the request: NodePot is weak"), status=403, reason="Forbidden"
+    )
+    assert "NodePot" not in str(told_refusal(denied, hidden))
+    assert str(told_refusal(denied, hidden)).startswith("Deployment/shop/web: Forbidden: the server's words aren't shown")
+    odd = ApiRefused(Problem("Deployment/shop/web", "x"), status=422, reason="NodePot is a value")
+    assert str(told_refusal(odd, hidden)).startswith("Deployment/shop/web: 422: ")

@@ -18,6 +18,7 @@ from handler.plan.admission import Desired
 from handler.plan.inventory import is_member
 from handler.plan.judge import lift
 from handler.plan.prune import kept_by_itself
+from handler.plan.quoted_refusal import told_refusal
 
 _ABSENT = "absent"  # the mark of a step that found nothing to delete
 _SERVICE = GroupKind("", "Service")
@@ -92,7 +93,8 @@ def _raise_if_refused(stage: StepStage, item: Desired) -> None:
         if any(word in str(error) for word in _SAYS_NOTHING):
             return
         place = item.manifest.place
-        refusals = [Problem(str(item.identity), f"would be refused once it is deleted: {p.message}", place, p.fix) for p in error.problems]
+        said = told_refusal(error, item.manifest).problems
+        refusals = [Problem(str(item.identity), f"would be refused once it is deleted: {p.message}", place, p.fix) for p in said]
         raise RolloutFailed(*refusals) from error
 
 

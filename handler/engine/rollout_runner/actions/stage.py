@@ -20,12 +20,14 @@ from handler.engine.rollout_runner.check_runner import WatchedStep
 from handler.engine.rollout_runner.journal import Journal, JournalWaitRecord
 from handler.engine.waits.wait import Judge, Waits
 from handler.engine.waits.wait_record import WaitRecord
-from handler.model.errors import Moved, Problem, TransientError
+from handler.model.errors import ApiRefused, Moved, Problem, TransientError
+from handler.model.field_masking import without_credentials
 from handler.model.names import Identity, Resource
 from handler.model.plan import Change
 from handler.model.rollout import Check, Step
 from handler.plan.admission import Desired
 from handler.plan.inventory import Membership
+from handler.plan.quoted_refusal import told_refusal
 from handler.rollout.checks.healthy import Healthy
 from handler.rollout.interfaces import ActionReader
 
@@ -142,7 +144,7 @@ class StepStage:
             self.journal.mark(self.group, self.step.name, mark, share)
 
     def report(self, message: str) -> None:
-        """Record the step's progress; masked, one line."""
+        """Record the step's progress; one line."""
         self.journal.progressed(self.group, self.step.name, message)
 
     # --- writes
@@ -161,7 +163,10 @@ class StepStage:
         """Bring an object that the action composed to what it declares; return it as stored. Raises Moved: `live` is no more so."""
         meta = live["metadata"] if live else {"uid": "", "resourceVersion": "1"}  # a version without a uid: created, or Moved
         with self._fenced_again():
-            stored = self.writer.apply(item.resource, item.manifest.body(), str(meta["uid"]), str(meta["resourceVersion"]))
+            try:
+                stored = self.writer.apply(item.resource, item.manifest.body(), str(meta["uid"]), str(meta["resourceVersion"]))
+            except ApiRefused as error:
+                raise told_refusal(error, item.manifest) from error
         self.applier.stored.note(item.identity, stored)
         return stored
 
@@ -188,7 +193,7 @@ class StepStage:
         said = found.message if found else ""
 
         def lingers(left: Sequence[Problem]) -> None:
-            lines = self.waits.run.mask("; ".join(f"{each.subject} {each.message}" for each in left))
+            lines = without_credentials("; ".join(f"{each.subject} {each.message}" for each in left))
             self.report("; ".join(filter(None, (said, lines))))
 
         wait_until_gone(self.applier.planner.api, [(resource, identity, uid)], self.beat, lingers)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from handler.engine.health.custom_health import no_expressions
-from handler.engine.health.target_health import HealthLook, after_writing, judged, judged_absent, judged_live, renewed
+from handler.engine.health.target_health import MISSING, HealthLook, after_writing, judged, judged_absent, judged_live, renewed
 from handler.model.health import Health, HealthState, Status
 from handler.model.names import Identity
 from handler.model.rollout import Mode
@@ -32,7 +32,7 @@ def was(state: HealthState, ago: float = 60.0, *worst: str) -> TargetHealth:
 
 
 def after(before: TargetHealth, look: HealthLook, *, anew: bool = False) -> TargetHealth:
-    return judged(before, look, NOW, PATIENCE, str, anew=anew)
+    return judged(before, look, NOW, PATIENCE, (), anew=anew)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_worst_object_decides_the_health_state(verdicts: dict[Identity, Heal
 def test_the_same_verdict_isnt_written_again_however_its_numbers_change() -> None:
     before = after(was(HealthState.HEALTHY), HealthLook({API: FAILED, WEB: MOVES}))
     assert after(before, HealthLook({API: FAILED, WEB: replace(MOVES, message="0 of 2 replicas available")})) is before
-    other = judged(before, HealthLook({API: FAILED}), NOW + 9, PATIENCE, str)
+    other = judged(before, HealthLook({API: FAILED}), NOW + 9, PATIENCE, ())
     assert (other.state, other.since, other.worst) == (before.state, before.since, before.worst[:1])
 
 
@@ -108,13 +108,19 @@ def test_a_recorded_reason_stays_where_a_look_knows_none() -> None:
 def test_health_messages_are_masked_and_cut() -> None:
     found = judged(
         TargetHealth(),
-        HealthLook({API: replace(FAILED, message="pw4711 " * 500)}),
+        HealthLook({API: replace(FAILED, message="http://ann:pw4711@db " * 500)}),
         NOW,
         PATIENCE,
-        lambda text: text.replace("pw4711", "***"),
+        (),
     )
     assert "pw4711" not in found.worst[0]
     assert len(found.worst[0]) <= 700
+
+
+def test_nothing_that_a_cluster_says_of_an_object_that_holds_a_secret_is_recorded() -> None:
+    look = HealthLook({API: replace(FAILED, message="refused swordfish")}, {API: "pod api-1: CrashLoopBackOff"})
+    assert judged(TargetHealth(), look, NOW, PATIENCE, {API}).worst == ("Deployment/shop/api: failed; pod api-1: CrashLoopBackOff",)
+    assert judged(TargetHealth(), HealthLook({API: MISSING}), NOW, PATIENCE, {API}).worst == ("Deployment/shop/api: is not there",)
 
 
 def test_a_health_verdict_is_renewed_before_it_grows_old() -> None:

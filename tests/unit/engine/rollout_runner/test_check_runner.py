@@ -62,9 +62,8 @@ class Waiting:
         preparer = SimpleNamespace(checks=self.rows)
         deps = SimpleNamespace(metrics=None, preparer=preparer, patience=patience, planner=planner, health=no_expressions())
         deps.target = SimpleNamespace(evidence=SimpleNamespace(logs=""))
-        mask: Callable[[str], str] = lambda text: text.replace("CANARY", "***")  # noqa: E731 - an attribute
         job, state = SimpleNamespace(target="shop"), SimpleNamespace(attempt=None)
-        self.run = SimpleNamespace(deps=deps, clock=lambda: self.now, mask=mask, queue=ALONE, job=job, state=state)
+        self.run = SimpleNamespace(deps=deps, clock=lambda: self.now, closed=frozenset(), queue=ALONE, job=job, state=state)
 
     def saw(self, identity: Identity, live: Any, generation: int) -> None:
         self.last = identity, live, generation
@@ -259,7 +258,7 @@ def test_an_interrupt_ends_the_wait_for_checks() -> None:
 def test_progress_of_checks_is_masked_cut_and_rate_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("handler.engine.rollout_runner.check_runner.time.monotonic", lambda: now[0])
-    finds = [Judged(Verdict.PENDING, f"CANARY {number} " + "x" * 1000) for number in range(4)]
+    finds = [Judged(Verdict.PENDING, f"http://a:CANARY@b {number} " + "x" * 1000) for number in range(4)]
     told: list[str] = []
 
     def report(message: str) -> None:
@@ -280,7 +279,7 @@ def test_progress_of_checks_is_masked_cut_and_rate_limited(monkeypatch: pytest.M
     waits.rows["scripted"].begin = begin  # type: ignore[method-assign]  # each look takes a second
     watched = WatchedStep(kept_anew(), THING, IDENTITY, (one("slow", *finds, PASSED),), ())
     check(waits, watched, report=report)  # type: ignore[arg-type]  # it has what is asked of Waits
-    assert [message[:13] for message in told] == ["slow: *** 0 x", "slow: *** 3 x"]
+    assert [message[:24] for message in told] == ["slow: http://a:***@b 0 x", "slow: http://a:***@b 3 x"]
     assert all(len(message) <= 500 for message in told)
 
 

@@ -66,11 +66,11 @@ def test_parallel_steps_and_groups_run_at_once(level: str) -> None:
 # --- failures
 def test_a_failed_step_ends_the_rollout_and_says_where_and_why_masked_in_the_record() -> None:
     fake, acts = begun(), Acts({"b": refused})
-    with pytest.raises(RolloutFailed, match=r"ConfigMap/shop/b: its password is \*\*\*.* \(step b of group one\)"):
+    with pytest.raises(RolloutFailed, match=r"ConfigMap/shop/b: its login is .* \(step b of group one\)"):
         go(fake, acts, group("one", "a", "b", "c"), group("two", "d"))
     assert acts.order == ["a", "b"]
     assert fake.outcomes() == {"a": DONE, "b": FAILED, "c": "", "d": ""}
-    assert fake.step("b").message == "ConfigMap/shop/b: its password is ***, and that is wrong"
+    assert fake.step("b").message == "ConfigMap/shop/b: its login is http://ann:***@db, and that is wrong"
 
 
 def test_a_failed_continue_on_error_step_is_recorded_and_the_rollout_goes_on() -> None:
@@ -89,7 +89,7 @@ def test_what_a_continue_on_error_step_hasnt_written_isnt_reported_nor_waited_fo
 
 def test_steps_beside_a_failed_one_are_ended_and_said_to_be_skipped() -> None:
     fake, acts = begun(), Acts(dict(zip("abc", once_all_began(3, held_up, refused, held_up), strict=True)))
-    with pytest.raises(RolloutFailed, match="password"):
+    with pytest.raises(RolloutFailed, match="its login"):
         go(fake, acts, group("one", "a", "b", "c", parallel=True))
     assert fake.outcomes() == {"a": SKIPPED, "b": FAILED, "c": SKIPPED}
     assert "ConfigMap/shop/b" in fake.step("a").message

@@ -64,10 +64,8 @@ class Cluster:
     def run(self) -> Any:
         api = SimpleNamespace(get=self.get, server_time=lambda: START)
         deps = SimpleNamespace(planner=SimpleNamespace(api=api))
-        job, mask = SimpleNamespace(target="shop"), lambda text: text.replace("swordfish", "***")
-        return SimpleNamespace(
-            deps=deps, state=self.state, clock=lambda: START, mask=mask, job=job, revision=ChosenRevision(sha()), run="shop-1"
-        )
+        job = SimpleNamespace(target="shop")
+        return SimpleNamespace(deps=deps, state=self.state, clock=lambda: START, job=job, revision=ChosenRevision(sha()), run="shop-1")
 
     def wait(self, **known: str) -> EvidenceLooks:
         return EvidenceLooks(self.run, Pace(), "everything", START, known)
@@ -121,9 +119,9 @@ def test_a_cause_is_logged_once_however_often_its_pod_restarts(cluster: Cluster,
         cluster.pods, cluster.passed = [state], cluster.passed + 5
         assert not seen(wait, web(said="0 of 2 replicas available"))
         assert (wait.texts, lines()) == ({web().identity: CRASHES}, [])
-    cluster.pods, cluster.passed = [pod("ImagePullBackOff", "no swordfish")], cluster.passed + 5
+    cluster.pods, cluster.passed = [pod("ImagePullBackOff", "no http://ann:swordfish@db")], cluster.passed + 5
     assert seen(wait, web())
-    assert lines() == ["0 of 1 replica available; pod web-5f9-a: container main waits: ImagePullBackOff: no ***"]
+    assert lines() == ["0 of 1 replica available; pod web-5f9-a: container main waits: ImagePullBackOff: no http://ann:***@db"]
     cluster.pods, cluster.passed = [], cluster.passed + 5
     assert seen(wait, web())
     assert (wait.texts, lines()) == ({}, []), "it is over"

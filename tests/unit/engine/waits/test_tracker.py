@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from handler.engine.run.commit_mask import CommitMask
 from handler.engine.waits import tracker as vigils
 from handler.engine.waits.tracker import Ended, Tracker, as_usual
 from handler.health.kinds.reading import moment
@@ -135,16 +133,6 @@ def test_the_digest_of_verdicts_tells_change_from_standstill(clock: Clock) -> No
     assert seen.digest() == first
     seen.judge(named(JOB, "a"), job("a", active=2))
     assert seen.digest() != first
-
-
-def test_a_text_shows_neither_the_operators_secrets_nor_those_of_the_commit() -> None:
-    encoded = base64.b64encode(b"swordfish").decode()
-    data = {"data": {"a": encoded, "binary": base64.b64encode(b"\xff\xfe").decode(), "odd": 7}, "stringData": {"b": "tuna salad"}}
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": "shop"}, **data}
-    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db", "namespace": "shop"}, "data": {"a": "plain"}}
-    mask = CommitMask(lambda text: text.replace("operator", "###"), [Manifest.of(secret), Manifest.of(other)])
-    assert mask(f"operator swordfish {encoded} tuna salad plain") == "### *** *** *** plain"
-    assert "swordfish" not in repr(mask)
 
 
 def test_a_job_that_was_seen_to_fail_isnt_healthy_because_it_removed_itself(clock: Clock) -> None:

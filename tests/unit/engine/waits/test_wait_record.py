@@ -20,6 +20,7 @@ from handler.engine.waits.wait import Waits
 from handler.engine.waits.wait_record import StateWaitRecord
 from handler.model.errors import RolloutFailed, StillWaiting
 from handler.model.event import Job
+from handler.model.names import Identity
 from handler.model.queue_view import ALONE
 from handler.plan.inventory import Membership, TargetMarks
 from handler.state.record import Progress, State, StepRecord, WaitingFor
@@ -67,8 +68,7 @@ class Waiter:
     def record(self, change: Callable[[State], State]) -> None:
         self.state, self.written = fitted(change(self.state), NAMESPACE, TOOLING)[0], self.written + 1
 
-    def mask(self, text: str) -> str:
-        return text
+    closed: frozenset[Identity] = frozenset()
 
     def wait(self, what: str, limits: Wait = LIMITS) -> None:
         run = self.run

@@ -154,7 +154,7 @@ def test_a_job_that_removed_itself_is_noted_for_as_long_as_it_is_declared() -> N
     look = shop.look(time.monotonic())
     assert look.verdicts[job] == SELF_REMOVED
     assert look.state() is HealthState.HEALTHY
-    assert judged(shop.health, look, CLOCK, 300.0, str).notes == (f"{job}: {SELF_REMOVED.message}",)
+    assert judged(shop.health, look, CLOCK, 300.0, ()).notes == (f"{job}: {SELF_REMOVED.message}",)
 
 
 def test_a_note_of_a_healthy_object_is_no_cause_of_a_later_failure(monkeypatch: pytest.MonkeyPatch) -> None:

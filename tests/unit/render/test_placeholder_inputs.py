@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from handler.app.pull_requests.placeholder_inputs import PlaceholderInputs, stood_in
 from handler.model.outside_inputs import APIS, VALUES, NothingOutside
+from handler.render.placeholder_inputs import PlaceholderInputs, stood_in
 
 CANARY = "hunter2-canary"
 VALUE = f"""

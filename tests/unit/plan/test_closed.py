@@ -1,0 +1,47 @@
+"""Of which objects no word of a cluster is repeated: by what stands in them where, never by a value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from handler.model.manifest import Manifest
+from handler.model.render import UnstableFields
+from handler.plan.closed import closed
+
+
+def manifest(kind: str = "Deployment", *hidden: str, **parts: Any) -> Manifest:
+    version = {"Deployment": "apps/v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1"}.get(kind, "v1")
+    return replace(Manifest.of({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, **parts}), hidden=hidden)
+
+
+ENV = {"spec": {"template": {"spec": {"containers": [{"env": [{"name": "DB_PASSWORD", "value": "x"}]}]}}}}
+
+
+@pytest.mark.parametrize(
+    ("declared", "is_closed"),
+    [
+        (manifest(), False),
+        (manifest("Secret"), True),
+        (manifest("Deployment", "/spec/replicas"), True),
+        (manifest("Deployment", "/metadata/annotations/a"), True),
+        (manifest("Deployment", "/spec/template/metadata/annotations/checksum~1config"), False),
+        (manifest("Deployment", "/spec/template/metadata/annotations"), False),
+        (manifest("Deployment", "/spec/template/metadata/annotations/a", "/spec/replicas"), True),
+        (manifest("Login", spec={"token": 7}), True),
+        (manifest("Login", spec={"apiKeys": ["x"]}), True),
+        (manifest("Deployment", **ENV), True),
+        (manifest("Deployment", spec={"automountServiceAccountToken": True, "tokenName": "x", "secretRef": {"name": "y"}}), False),
+        (manifest("CustomResourceDefinition", spec={"schema": {"password": "text"}}), False),
+    ],
+)
+def test_an_object_that_holds_what_isnt_shown_is_closed(declared: Manifest, is_closed: bool) -> None:
+    assert closed([declared], {}) == ({declared.identity} if is_closed else set())
+
+
+def test_so_is_one_of_which_each_render_makes_something_anew() -> None:
+    declared = manifest()
+    anew = {declared.identity: UnstableFields(("/spec/seed",), "randAlpha")}
+    assert closed([declared], anew) == {declared.identity}
