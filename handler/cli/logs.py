@@ -28,7 +28,7 @@ def read(session: Session, target: Target, subjects: Iterable[str]) -> list[Logg
     """Read the logs of the first of these objects that have pods, with the kubeconfig's own rights. Raises AnnealError."""
     from handler.inspect import pod_logs
 
-    return pod_logs.read(lambda: session.handler.api(target, impersonated=False), subjects, session.secrets.mask)
+    return pod_logs.read(lambda: session.handler.api(target, impersonated=False), subjects, str)
 
 
 def after_failure(session: Session, ended: Result) -> None:

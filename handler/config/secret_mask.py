@@ -1,4 +1,7 @@
-"""Text without the secrets in it, however they are encoded: the last barrier before a log, an error, a page."""
+"""Text without given values in it, however they are encoded.
+
+Law: no secret of the operator comes here. What an author wrote and may read would tell him by its stars where it is like one.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,13 @@ import base64
 import binascii
 import json
 import re
-import threading
-import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 SHORTEST = 4  # spellings shorter than this are left alone: masking every `x` would only make logs unreadable
-
-LEARNED = 4000
-"""Values made while the process runs that are masked at once, at most: far above what lives at a time, so only memory is guarded by it."""
 
 BEGINNING = 8
 """Characters at a text's end that are masked as the beginning of a secret: the text may have been cut within it."""
@@ -107,14 +105,13 @@ class Mask:
         return "Mask(***)"
 
     @classmethod
-    def of(cls, values: Iterable[str], credentials: Iterable[tuple[str, str]] = ()) -> Self:
-        """Mask these values, and these (user, password) pairs as HTTP Basic sends them (RFC 7617)."""
-        pairs = (f"{user}:{password}" for user, password in credentials)
-        return cls(_Spellings(spelling for text in (*values, *pairs) for spelling in spellings(text)))
+    def of(cls, values: Iterable[str]) -> Self:
+        """Mask these values."""
+        return cls(_Spellings(spelling for text in values for spelling in spellings(text)))
 
     def __call__(self, text: str) -> str:
-        """Replace every spelling of every secret, and of what was learned since; secrets that overlap are replaced as one."""
-        places = sorted({*self._spellings.places(text), *_LEARNED.spellings.places(text)})
+        """Replace every spelling of every secret; secrets that overlap are replaced as one."""
+        places = sorted(set(self._spellings.places(text)))
         parts: list[str] = []
         end = 0
         for start, stop in places:
@@ -122,36 +119,6 @@ class Mask:
                 parts += (text[end:start], "***")
             end = max(end, stop)
         return "".join((*parts, text[end:]))
-
-
-class _Learned:
-    """Secrets made while the process runs, as a GitHub App's tokens. `spellings` is replaced, never changed: masks read it unlocked."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.spellings = _Spellings()
-        self._clock = clock
-        self._values: dict[str, tuple[float, tuple[str, ...]]] = {}  # when each may be forgotten, and its spellings
-        self._lock = threading.Lock()
-
-    def learn(self, values: Iterable[str], seconds: float) -> None:
-        """Add values; whatever has ended leaves, and beyond LEARNED what ends first."""
-        with self._lock:
-            now = self._clock()
-            for value in values:
-                known = self._values.get(value)
-                ends = max(now + seconds, known[0] if known else now)
-                self._values[value] = (ends, known[1] if known else tuple(set(spellings(value))))
-            lasting = sorted((item for item in self._values.items() if item[1][0] > now), key=lambda item: item[1][0])
-            self._values = dict(lasting[-LEARNED:])
-            self.spellings = _Spellings(spelling for _, written in self._values.values() for spelling in written)
-
-
-_LEARNED = _Learned()
-
-
-def learn(*values: str, seconds: float) -> None:
-    """Let every mask of this process hide these values, too, from now on and for at least so many seconds: while they open anything."""
-    _LEARNED.learn(values, seconds)
 
 
 def spellings(value: str) -> Iterator[str]:
