@@ -247,7 +247,10 @@ class GitHost:
         with self._transport.advertisement(deadline, self._limits.refs) as stream:
             offer = git_protocol.read_advertisement(stream, wanted)
         if offer.object_format != "sha1":
-            raise ConfigInvalid.of(self._transport.subject, "has ids of another kind than SHA-1; only SHA-1 repositories are supported")
+            raise ConfigInvalid.of(
+                self._transport.subject,
+                f"uses {'sha256' if offer.object_format == 'sha256' else 'other'} ids; only SHA-1 repositories are supported",
+            )
         self._offer = offer
         return offer
 

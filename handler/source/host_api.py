@@ -34,6 +34,7 @@ _UNSAID = 60.0
 _SIGN_IN = 203  # Azure DevOps' page to sign in, in place of a refusal
 _PASSING = frozenset({408, 425})  # these say nothing of what was asked
 _DEEPEST = 8
+_SAID = 1000  # characters of what a host says that its rows may look through
 
 
 class WritePace:
@@ -131,7 +132,7 @@ class HostApi:
             raise GitUnavailable.of(self.subject, "its API answers with something else than JSON") from None
 
     def _refusal(self, status: int, headers: Mapping[str, str], text: bytes, asked: str, needs: str) -> AnnealError:
-        said, words = _said(text), f"{asked}: the API answered {status}"
+        said, words = _said(text)[:_SAID], f"{asked}: the API answered {status}"
         if location(status, headers):
             seen = f"{words}, a redirect; redirects are refused"
             fix = "set repository.url to its real URL, and feedback.apiUrl; Azure DevOps redirects where the token is wrong"

@@ -27,6 +27,7 @@ from handler.source.host_limits import HostLimits
 from handler.source.signin import SignIn
 from handler.source.upload_pack import by_hand, counted, shown_url
 
+_PAGES = frozenset({"text/html", "text/plain", "application/json"})  # what those answer that don't speak git
 DENIALS = frozenset({401, 403, 404, 410})  # statuses that refuse the caller
 _TLS_FIXES = {
     9: "the host's certificate isn't valid yet: check this machine's clock",
@@ -157,7 +158,8 @@ class HttpTransport:
             raise GitUnavailable.of(self.subject, f"the host answered {status}")
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip()
         if kind != result or "Content-Encoding" in response.headers:
-            seen = f"the host answered with {'another' if kind else 'no'} media type instead of {result}"
+            known = kind if kind in _PAGES else f"{'another' if kind else 'no'} media type"
+            seen = f"the host answered with {known} instead of {result}"
             raise GitUnavailable.of(self.subject, seen, fix=self.by_hand)
 
     def _too_long(self, deadline: Deadline) -> GitUnavailable:
