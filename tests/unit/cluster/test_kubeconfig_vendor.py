@@ -255,7 +255,6 @@ BROKEN: dict[str, Any] = {
     "data of another type": document({"certificate-authority-data": 5}),
     "an empty proxy": document({"proxy-url": None}),
     "an empty verification": document({"insecure-skip-tls-verify": None}),
-    "a provider that lacks its token": document(user={"auth-provider": {"name": "oidc", "config": {"x": "y"}}}),
     "an empty provider": document(user={"auth-provider": None}),
     "a password without a name": document(user={"username": None, "password": "p"}),
 }
@@ -272,6 +271,13 @@ def test_a_kubeconfig_that_kubernetes_config_refuses_is_refused_by_the_same_mess
     refused, theirs = told(ours, file), told(vendors, file)
     assert isinstance(refused, str), "it led somewhere"
     assert shown(refused) == shown(theirs)
+
+
+def test_what_the_loader_says_of_a_provider_is_not_quoted(tmp_path: Path) -> None:
+    provider = {"auth-provider": {"name": "oidc", "config": {"CANARY": "CANARY"}}}
+    with pytest.raises(KubeconfigInvalid, match="its auth-provider can't be used") as refused:
+        connect(Cluster(), kubeconfig=write(tmp_path / "a", document(user=provider)), environ={})
+    assert "id-token" not in f"{refused.value} {refused.value.__cause__}"
 
 
 def test_kubeconfig_files_are_merged_and_relative_to_themselves(tmp_path: Path, pem: str) -> None:
