@@ -65,8 +65,8 @@ def counted(read1: Callable[[int], bytes], most: int, subject: str) -> BinaryIO:
 
 
 def by_hand(url: str) -> str:
-    """Return what shows a person what a host says, and where it redirects."""
-    return f"see what it says: git ls-remote {shlex.quote(shown_url(url))}"
+    """Return what shows a person what a host says, and where it redirects. `url`: one without a password, as the configuration has them."""
+    return f"see what it says: git ls-remote {shlex.quote(url)}"
 
 
 def shown_url(url: str) -> str:

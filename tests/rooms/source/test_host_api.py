@@ -15,7 +15,7 @@ import pytest
 from handler import __version__
 from handler.config.secret_ref import SecretRef
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
-from handler.model.host_answer import HostBusy, HostRefusal
+from handler.model.host_answer import HostBusy, HostDenied, HostRefusal
 from handler.source.bounded_connections import Pools
 from handler.source.host_api import MOST, ApiTimes, HostApi, WritePace
 from handler.source.signin import Anonymous, SignIn, Token, basic
@@ -118,7 +118,7 @@ def test_a_password_beside_a_user_is_basic(host: CannedHost) -> None:
         (Canned(500), GitUnavailable, "GET /a: the API answered 500"),
         (Canned.of({"message": "overload"}, 502), GitUnavailable, "GET /a: the API answered 502"),
         (Canned(503, b"Service Unavailable"), GitUnavailable, "GET /a: the API answered 503"),
-        (Canned(203, b"<html>Sign in</html>"), AccessDenied, "GET /a: the API answered 203"),
+        (Canned(203, b"<html>Sign in</html>"), HostDenied, "GET /a: the API answered 203"),
         (Canned(407), AccessDenied, "the proxy answered 407"),
         (Canned(200, b"<html>Welcome</html>"), GitUnavailable, "its API answers with something else than JSON"),
         (Canned(200, b"[" * 100_000), GitUnavailable, "its API answers with something else than JSON"),
