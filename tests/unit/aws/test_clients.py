@@ -26,12 +26,11 @@ def refused(code: str, message: str = "CANARY", operation: str = "GetSecretValue
     [
         (
             refused("AccessDeniedException", NOT_AUTHORIZED),
-            "the handler's identity may not secretsmanager:GetSecretValue; allow it secretsmanager:GetSecretValue on anneal/hook, "
-            "and kms:Decrypt on the key that encrypts it; who that is: aws sts get-caller-identity",
+            "allow it secretsmanager:GetSecretValue on anneal/hook, and kms:Decrypt on the key that encrypts it; who that is: aws sts get-",
         ),
         (
             refused("AccessDenied", NOT_AUTHORIZED, "AssumeRole", 403),
-            f"identity may not sts:AssumeRole; allow it sts:AssumeRole on {ROLE}, and let the trust policy of that role name it; who that is: ",
+            f"may not sts:AssumeRole; allow it sts:AssumeRole on {ROLE}, and let the trust policy of that role name it; who that is: ",
         ),
         (refused("AccessDeniedException", NO_KEY), "on anneal/hook, and kms:Decrypt on the key"),
         (refused("AccessDeniedException", CIPHER, "GetParameter"), "on it, and kms:Decrypt on the key"),
