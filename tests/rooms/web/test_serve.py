@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from handler.web.gunicorn_worker import THREADS
-from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
+from tests.fakes.signed_webhooks import SECRETS
 from tests.rooms.web.conftest import PATIENCE, ROOT, Serving, alive, children, resident
 
 MIB = 1024 * 1024
