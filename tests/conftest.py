@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import warnings
@@ -26,7 +27,6 @@ from hypothesis.internal.conjecture import providers
 from werkzeug.routing import Rule
 from xdist.scheduler import LoadFileScheduling, Scheduling
 
-from handler.config import secret_mask
 from handler.config.remote_secrets import RemoteSecrets
 from infra.controlplane import controlplane as controlplanes
 from infra.controlplane import processes
@@ -112,15 +112,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """What a test has done with the process's log, and what the process has learned to mask, ends with it."""
-    loggers, hooks = (logging.getLogger(), logging.getLogger("anneal")), (warnings.showwarning, threading.excepthook)
+    """What a test has done with the process's log ends with it."""
+    loggers, hooks = (logging.getLogger(), logging.getLogger("anneal")), (warnings.showwarning, threading.excepthook, sys.excepthook)
     before = [(logger.handlers[:], logger.level) for logger in loggers]
-    secret_mask._LEARNED = secret_mask._Learned()
     done = yield
     for logger, (handlers, level) in zip(loggers, before, strict=True):
         logger.handlers[:] = handlers
         logger.setLevel(level)
-    warnings.showwarning, threading.excepthook = hooks
+    warnings.showwarning, threading.excepthook, sys.excepthook = hooks
     return done
 
 

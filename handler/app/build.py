@@ -136,7 +136,7 @@ class Handler(TargetRunner):
 
         result = self._guarded(job, lambda: instance_run.run(self, self.instances, job, stop, ordinary))
         if self.templates.ask is None and not job.dry_run:  # no process lives that writes it beside the runs
-            statuses = InstanceStatuses(self, self.instances.known, self.secrets.mask)
+            statuses = InstanceStatuses(self, self.instances.known)
             statuses.hear(RunEnded.of(job, result, result.duration))
             statuses.settle(SETTLED)
         return result
@@ -336,7 +336,6 @@ class Handler(TargetRunner):
             patience=self._options.patience,
             looks=self._options.looks,
             actions=self.tables.actions,
-            mask=self.secrets.mask,
             metrics=self._query,
             clock=self._options.clock,
             announce=self._options.announce,

@@ -300,7 +300,7 @@ class Connections:
         repository, shared = target.repository, self._once(("sharing",), SharedConnections)
         key = ("git", repository.url, repository.auth, repository.tls)
         secrets = self.secrets
-        return self._once(key, lambda: GitHost(repository, secrets.read, mask=secrets.mask, again=secrets.again, shared=shared))
+        return self._once(key, lambda: GitHost(repository, secrets.read, again=secrets.again, shared=shared))
 
     def _charts(self, sources: tuple[ChartSource, ...], read_index: ReadIndex) -> ChartFetcher:
         """Return what fetches charts from these sources; connections are those of git hosts, the cache is shared by all."""

@@ -33,10 +33,8 @@ def git_host_api(
     row = host_row(feedback.host_of(repository.url))
     url = feedback.api_url or row.api_url(repository.url)
     sign_in = _sign_in(feedback, repository, row.user, secrets)
-    api = HostApi(
-        f"API {url}", url, sign_in, pools, repository.tls.ca_file, row.headers, secrets.mask, ApiTimes(pace=paces and paces(url, row.pause))
-    )
-    return row(api, repository.url)
+    times = ApiTimes(pace=paces and paces(url, row.pause))
+    return row(HostApi(f"API {url}", url, sign_in, pools, repository.tls.ca_file, row.headers, times), repository.url)
 
 
 def _sign_in(feedback: FeedbackSettings, repository: Repository, user: str | None, secrets: Reading) -> SignIn:

@@ -79,7 +79,7 @@ class _Due:
 
 
 class InstanceStatuses:
-    """A subscriber of events. `target`: an instance by name, None: it is gone; `mask` takes secrets out of texts.
+    """A subscriber of events. `target`: an instance by name, None: it is gone.
 
     `clock`: seconds since the epoch, of conditions; `pause`: see PAUSE.
     """
@@ -90,11 +90,10 @@ class InstanceStatuses:
         self,
         ways: StatusWays,
         target: Callable[[str], InstanceTarget | None],
-        mask: Callable[[str], str],
         clock: Callable[[], float] = time.time,
         pause: float = PAUSE,
     ) -> None:
-        self._ways, self._target, self._mask, self._clock, self._pause = ways, target, mask, clock, pause
+        self._ways, self._target, self._clock, self._pause = ways, target, clock, pause
         self._changed = threading.Condition()
         self._due: dict[str, _Due] = {}
         self._busy: set[str] = set()
@@ -221,7 +220,7 @@ class InstanceStatuses:
         wanted = instance_conditions.conditions(target, state, now, due.unrecorded)
         generation = due.generation or instance_conditions.generation_of(target, settings_digest(target), state)
         generation = min(generation, live["metadata"].get("generation") or 0) if resource.status else 0  # one made anew begins again
-        return instance_conditions.merged(live, wanted, generation, now, self._mask)
+        return instance_conditions.merged(live, wanted, generation, now)
 
     def _note(self, target: InstanceTarget, status: Any, answer: dict[str, Any]) -> None:
         """Keep when it was written, and what a schema has cut, so that it isn't written again and again."""
@@ -255,7 +254,7 @@ class InstanceStatuses:
             if key in self._logged:
                 return
             self._logged.add(key)
-        fields = {"target": target.name, "template": target.template, "why": self._mask(seen), "fix": fix}
+        fields = {"target": target.name, "template": target.template, "why": seen, "fix": fix}
         _LOG.warning("the status of an instance isn't written", extra={"fields": fields})
 
 

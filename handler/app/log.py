@@ -1,7 +1,9 @@
-"""Logs: one JSON object a line, plain lines on a terminal. Secrets are masked, control characters escaped, lengths capped.
+"""Logs: one JSON object a line, plain lines on a terminal. Control characters are escaped, lengths capped.
 
 Facts travel as `extra={"fields": {...}}`; the message stays a constant that can be searched for. What libraries say (their loggers,
 Python's warnings, the end of a thread) goes the same way, so that nothing of it reaches standard error raw.
+
+Law: no text is compared with a secret. A library's line has what stands in its code (the place, the text around its values), never a value.
 """
 
 from __future__ import annotations
@@ -12,39 +14,47 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from types import TracebackType
 from typing import Any, TextIO
+
+from handler.model import failure_trace
 
 MAX_TEXT = 2000
 MAX_TRACE = 8000
 MAX_ITEMS = 100
 MAX_DEPTH = 5
 
-Mask = Callable[[str], str]
+_OURS = "anneal"
 _LOG = logging.getLogger("anneal.library")
 
 
-def configure(mask: Mask, stream: TextIO | None = None, level: int = logging.INFO, *, plain: bool = False) -> None:
-    """Send every log record of the process to `stream` (default: standard error), each text through `mask` first.
+def configure(stream: TextIO | None = None, level: int = logging.INFO, *, plain: bool = False) -> None:
+    """Send every log record of the process to `stream` (default: standard error).
 
     `level`: of our own loggers; libraries are silent below INFO, where they print bodies and headers. `plain`: readable lines, not JSON.
     """
     target = stream or sys.stderr
     handler = logging.StreamHandler(target)
-    handler.setFormatter(PlainFormatter(mask) if plain or target.isatty() else JsonFormatter(mask))
+    handler.setFormatter(PlainFormatter() if plain or target.isatty() else JsonFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(level, logging.INFO))
-    logging.getLogger("anneal").setLevel(level)
+    logging.getLogger(_OURS).setLevel(level)
     warnings.showwarning = _warned
     threading.excepthook = _ended
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug and retry lines name URLs and headers
-    logging.getLogger("botocore").setLevel(logging.ERROR)  # where credentials were found, and traces of what our own errors say
+    sys.excepthook = _died
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # its retries are told by our own errors
+    logging.getLogger("botocore").setLevel(logging.ERROR)  # so is where it found no credentials
 
 
-def _warned(message: Warning | str, category: type[Warning], *_place: object, **_more: object) -> None:
-    """Log a warning without the place on this machine that Python prints."""
-    _LOG.warning("a library warns", extra={"fields": {"warning": category.__name__, "seen": str(message)}})
+def _warned(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_more: object, **_named: object) -> None:  # noqa: ARG001 - Python's signature
+    """Log a warning by its kind and the code that it is about."""
+    _LOG.warning("a library warns", extra={"fields": {"warning": category.__name__, "place": failure_trace.place(filename, lineno)}})
+
+
+def _died(_kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+    _LOG.critical("the process ended unexpectedly", exc_info=error)
 
 
 def _ended(failed: threading.ExceptHookArgs) -> None:
@@ -55,41 +65,49 @@ def _ended(failed: threading.ExceptHookArgs) -> None:
 class JsonFormatter(logging.Formatter):
     """One JSON object a record. ASCII only: ESC, newlines, U+2028 and lone surrogates are all escaped."""
 
-    def __init__(self, mask: Mask) -> None:
-        super().__init__()
-        self._mask = mask
-
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         return json.dumps(self.facts(record))
 
     def facts(self, record: logging.LogRecord) -> dict[str, Any]:
-        """Return what a record says, masked and capped. Its own keys win over a field of the same name."""
+        """Return what a record says, capped. Its own keys win over a field of the same name."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
         line: dict[str, Any] = {"time": moment, "level": record.levelname.lower(), "logger": record.name}
-        line["message"] = self._text(record.getMessage())
+        line["message"] = _text(_said(record))
         for key, value in getattr(record, "fields", {}).items():
-            line.setdefault(str(key), self._value(value, MAX_DEPTH))
-        if record.exc_info:
-            # The end of a trace matters most.
-            line["trace"] = self._mask(self.formatException(record.exc_info))[-MAX_TRACE:]
+            line.setdefault(str(key), _value(value, MAX_DEPTH))
+        if not _is_ours(record):
+            line["place"] = failure_trace.place(record.pathname, record.lineno)
+        if record.exc_info and record.exc_info[1]:
+            line["trace"] = failure_trace.trace(record.exc_info[1])[-MAX_TRACE:]  # the end of a trace matters most
         return line
 
-    def _value(self, value: object, depth: int) -> Any:
-        if value is None or isinstance(value, (bool, int)):
-            return value
-        if isinstance(value, float):
-            return round(value, 4)
-        if depth and isinstance(value, Mapping):
-            items = list(value.items())[:MAX_ITEMS]
-            return {self._text(str(key)): self._value(item, depth - 1) for key, item in items}
-        if depth and isinstance(value, (list, tuple, set, frozenset)):
-            return [self._value(item, depth - 1) for item in list(value)[:MAX_ITEMS]]
-        return self._text(str(value))
 
-    def _text(self, text: str) -> str:
-        masked = self._mask(text)
-        return masked if len(masked) <= MAX_TEXT else masked[:MAX_TEXT] + "…"
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.name.partition(".")[0] == _OURS
+
+
+def _said(record: logging.LogRecord) -> str:
+    """Return our message, or the text around the values of a library's; without values a library's text may be one itself."""
+    if _is_ours(record):
+        return record.getMessage()
+    return str(record.msg) if record.args else ""
+
+
+def _value(value: object, depth: int) -> Any:
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return round(value, 4)
+    if depth and isinstance(value, Mapping):
+        return {_text(str(key)): _value(item, depth - 1) for key, item in list(value.items())[:MAX_ITEMS]}
+    if depth and isinstance(value, (list, tuple, set, frozenset)):
+        return [_value(item, depth - 1) for item in list(value)[:MAX_ITEMS]]
+    return _text(str(value))
+
+
+def _text(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "…"
 
 
 class PlainFormatter(JsonFormatter):

@@ -10,6 +10,7 @@ from typing import Concatenate, ParamSpec
 
 from handler.model.errors import AnnealError, Problem
 from handler.model.event import Job
+from handler.model.failure_trace import raised
 from handler.model.pull_request import is_pull_request
 from handler.model.queue_view import QueueView
 from handler.model.result import INTERNAL, Outcome, Result
@@ -31,7 +32,7 @@ def guarded(run: Callable[Concatenate[Job, P], Result]) -> Callable[Concatenate[
             return _failed(job, error.problems, error.who, error.code)
         except Exception as error:  # noqa: BLE001 - one run's mistake may not end the others
             _LOG.exception("a run ended unexpectedly", extra={"fields": {"target": job.target}})
-            return _failed(job, (Problem(job.target, f"{type(error).__name__}: {error}"),), "operator", INTERNAL)
+            return _failed(job, (Problem(job.target, f"internal error: {raised(error)}"),), "operator", INTERNAL)
 
     return whole
 

@@ -1,7 +1,7 @@
 """How targets stand, from their records: what `/api` answers, by one metadata LIST, or one GET a target, and one of the heartbeat's Lease.
 
-Law: a cluster that is slow or broken is a row's trouble, beside what was last seen there and when (`cluster_looks`). Whatever leaves here
-is masked, and its lists are cut.
+Law: a cluster that is slow or broken is a row's trouble, beside what was last seen there and when (`cluster_looks`). The lists of
+what leaves here are cut.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from handler.app import record_summaries
 from handler.app.cluster_looks import ClusterLooks, LastSeen, LastSeenByPlace, aged, problem
@@ -28,7 +28,7 @@ from handler.model.instance import is_covered, is_instance, template_of
 from handler.model.names import state_name, target_of
 from handler.model.pull_request import is_pull_request
 from handler.model.result import Outcome, Result
-from handler.model.to_json import masked, plain
+from handler.model.to_json import plain
 from handler.state import run_history
 from handler.state.dependency_wait import DependencyWait
 from handler.state.heartbeat import UNREAD, Heartbeat, Pulse
@@ -46,7 +46,6 @@ HELD = 2000  # of what is held: a person who approves it sees all of it, if that
 READABLE = 50  # targets whose deliveries are read for one answer
 Json = dict[str, Any]
 Awaits = Callable[[Target, State | None], Sequence[Awaited]]
-J = TypeVar("J")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class ClusterSeen:
 
 
 class TargetStatusReader:
-    """Reads records of one configuration's targets by `objects` (raises AnnealError), masked by `mask`. Safe to share between threads.
+    """Reads records of one configuration's targets by `objects` (raises AnnealError). Safe to share between threads.
 
     `awaits`: what a target that follows others waits for, by its record.
     """
@@ -67,13 +66,11 @@ class TargetStatusReader:
         self,
         settings: Settings,
         objects: Callable[[Target], Readable],
-        mask: Callable[[str], str],
         deadline: float = DEADLINE,
         awaits: Awaits = lambda _target, _state: (),
     ) -> None:
         self._settings = settings
         self._objects = objects
-        self._mask = mask
         self._awaits = awaits
         self._looks = ClusterLooks(deadline)
         self._clusters, self._states = LastSeenByPlace[ClusterSeen](len(settings.targets)), LastSeenByPlace["State | None"](KEPT)
@@ -83,13 +80,14 @@ class TargetStatusReader:
         chosen = self._chosen(names)
         clusters = {target.cluster: target for target in chosen}
         found = self._clusters.all(self._looks, {cluster: partial(self._summaries, target) for cluster, target in clusters.items()})
-        return self._masked([_row(target, found[target.cluster], self._settings) for target in chosen])
+        return [_row(target, found[target.cluster], self._settings) for target in chosen]
 
     def retired(self) -> list[Json]:
         """Return the targets that have a record and aren't configured, as the last LISTs of clusters have shown them."""
         last = self._clusters.last().items()
         seen = {place: ClusterRecords(sight.states, pulse=sight.pulse) for place, sight in last if isinstance(place, Cluster)}
-        return self._masked(plain(retired(seen, self._settings)))
+        rows: list[Json] = plain(retired(seen, self._settings))
+        return rows
 
     def row(self, name: str) -> Json:
         """Return the row of one target as `targets` does, by reads of its own: for the few of many that have changed."""
@@ -99,7 +97,7 @@ class TargetStatusReader:
             return self.targets([name])[0]  # what the last LIST has shown, and how many instances it has
         summary = Summary.of(sight.what) if sight.what else Summary()
         shown = replace(summary, suspended=target.suspend or summary.suspension(sight.at) is not None)
-        return self._masked({**_followed(target), "recorded": sight.what is not None, **_summed(shown), **sight.facts()})
+        return {**_followed(target), "recorded": sight.what is not None, **_summed(shown), **sight.facts()}
 
     def target(self, name: str, *, patient: bool = False) -> Json:
         """Return all that is known of one target, or instance. `patient`: for a decision, which waits longer for what is now.
@@ -112,7 +110,7 @@ class TargetStatusReader:
             raise NoInstance.of(f"target {name}", "has no record", fix=f"anneal status {template_of(name)}")
         awaited = self._awaits(target, sight.what) if target.revision.promoted and not sight.trouble else ()
         counted = {"instances": self._counts(target)} if _is_template(target) else {}
-        return self._masked({**_detail(target, sight), **counted, "promotion": [each.facts() for each in awaited]})
+        return {**_detail(target, sight), **counted, "promotion": [each.facts() for each in awaited]}
 
     def _counts(self, template: Target) -> Json:
         sight = self._clusters.all(self._looks, {template.cluster: partial(self._summaries, template)})[template.cluster]
@@ -130,9 +128,9 @@ class TargetStatusReader:
             (row for row in rows if is_covered(row.target.name, globs)), key=lambda row: (row.level if worst else 0, row.target.name)
         )
         left = [row.target for row in mine if row.target.name > after]
-        page = self._masked([_row(each, sight, self._settings) for each in left[:limit]])
+        page = [_row(each, sight, self._settings) for each in left[:limit]]
         following = left[limit - 1].name if len(left) > limit else None
-        return {"instances": page, **_counted(mine), **self._masked(sight.facts()), "next": following}
+        return {"instances": page, **_counted(mine), **sight.facts(), "next": following}
 
     def run(self, run: str) -> Json | None:
         """Return a recorded run, None when the record of its target doesn't have it. Raises AnnealError: it can't be read.
@@ -146,7 +144,7 @@ class TargetStatusReader:
             raise sight.trouble
         found = sight.what
         entry = next((entry for entry in found.history if entry.id == run), None) if found else None
-        return self._masked(recorded(target_of(run), entry, found.held if found else None)) if entry else None
+        return recorded(target_of(run), entry, found.held if found else None) if entry else None
 
     def deliveries(self, names: Sequence[str]) -> Json:
         """Return the deliveries that these targets have recorded, newest first, and whose records were not read, or not now."""
@@ -156,7 +154,7 @@ class TargetStatusReader:
         unread = [{"target": name, **problem(sight.trouble), **aged(sight.at)} for name, sight in found.items() if sight.trouble]
         over = [{"target": each.name, "code": "not-read", "message": "ask for it by name", **aged(0.0)} for each in chosen[READABLE:]]
         listed.sort(key=lambda delivery: str(delivery["received"]), reverse=True)
-        return self._masked({"recorded": listed, "unread": [*unread, *over]})
+        return {"recorded": listed, "unread": [*unread, *over]}
 
     def _seen(self, target: Target, patience: float = 0.0) -> LastSeen[State | None]:
         return self._states.all(self._looks, {target.name: partial(self._read, target)}, patience)[target.name]
@@ -166,10 +164,6 @@ class TargetStatusReader:
         asked = time.time()
         sight = self._seen(target, PATIENCE)
         return sight if sight.trouble or sight.at >= asked else self._seen(target, PATIENCE)
-
-    def _masked(self, value: J) -> J:
-        found: J = masked(value, cache(self._mask))  # rows repeat most of their texts
-        return found
 
     def _chosen(self, names: Sequence[str]) -> list[Target]:
         wanted = frozenset(names)

@@ -1,4 +1,4 @@
-"""Clients of Amazon's services with short time-outs, and their errors in our words: Amazon's texts are never quoted."""
+"""Clients of Amazon's services with short time-outs, and their errors in our words: of Amazon's only the code is told, never a text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from handler.config import secret_mask
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, SecretUnavailable
 
 T = TypeVar("T")
@@ -56,8 +55,6 @@ class AwsClients:
             credentials, events = session.get_credentials(), session.get_component("event_emitter")
         if credentials is None:
             raise NoCredentialsError
-        frozen = credentials.get_frozen_credentials()
-        secret_mask.learn(*filter(None, (frozen.secret_key, frozen.token)), seconds=ROLE_SECONDS)  # the token is part of the URL
         signer = RequestSigner(client.meta.service_model.service_id, region, service, "v4", credentials, events)
         url = f"{client.meta.endpoint_url.rstrip('/')}/?{query}"
         request = {"method": "GET", "url": url, "body": {}, "headers": dict(headers), "context": {}}
@@ -80,10 +77,9 @@ class AwsClients:
         return self._sessions[key]
 
     def _assumed(self, role: str, region: str) -> dict[str, Any]:
-        """Assume a role at the region's own STS, and mask what it gave."""
+        """Assume a role at the region's own STS."""
         answer = self.client("sts", region).assume_role(RoleArn=role, RoleSessionName="anneal", DurationSeconds=ROLE_SECONDS)
         given = answer["Credentials"]
-        secret_mask.learn(given["SecretAccessKey"], given["SessionToken"], seconds=ROLE_SECONDS)
         keys = {"access_key": given["AccessKeyId"], "secret_key": given["SecretAccessKey"], "token": given["SessionToken"]}
         return {**keys, "expiry_time": given["Expiration"].isoformat()}
 
@@ -181,8 +177,9 @@ WAYS = {
 }
 """By botocore's class: what was seen, and the way out; empty: it is retried."""
 NOT = "can't be looked up: "
-_KEY = re.compile(r"\bkms\b|ciphertext", re.IGNORECASE)
-_WHO = re.compile(r"User: (arn:[A-Za-z0-9:/_+=,.@-]{1,300}) is not authorized")
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
+_DECRYPTING = frozenset({"GetSecretValue", "GetParameter"})
+_WHO = "; who that is: aws sts get-caller-identity"
 
 
 def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind: type[AnnealError]) -> AnnealError:
@@ -193,13 +190,13 @@ def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind:
     answer = getattr(error, "response", None)
     response: dict[str, Any] = answer if isinstance(answer, dict) else {}  # empty: the connection failed
     refusal = response.get("Error", {})
-    code = str(refusal.get("Code", "")).rpartition("#")[2].rpartition(":")[2]
+    code = _code(refusal)
     operation = str(getattr(error, "operation_name", ""))
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) if code else 0
     secret = issubclass(kind, SecretUnavailable)
     passing, denied = (kind, kind) if secret else (ClusterUnavailable, AccessDenied)
     if code in DENIED | UNREADABLE:
-        seen, fix = _denied(str(refusal.get("Message", "")), code, operation, allowed)
+        seen, fix = _denied(code, operation, allowed)
         return denied.of(subject, NOT + seen, fix=fix)
     if code in NAMED:
         seen, fix = NAMED[code]
@@ -214,11 +211,16 @@ def translated(error: Exception, subject: str, allowed: Mapping[str, str], kind:
     return (kind if fix else passing).of(subject, NOT + seen, fix=fix)
 
 
-def _denied(message: str, code: str, operation: str, allowed: Mapping[str, str]) -> tuple[str, str]:
-    found = _WHO.search(message)
-    identity = found[1] if found else "the handler's identity"
-    if code in UNREADABLE or _KEY.search(message):
-        return f"{identity} may not decrypt it", "allow it kms:Decrypt on the key that encrypts it"
+def _code(refusal: Mapping[str, Any]) -> str:
+    """Return an answer's error code, without its namespace; empty: there is no answer."""
+    code = str(refusal.get("Code", "")).rpartition("#")[2].rpartition(":")[2]
+    return code if not code or _CODE.fullmatch(code) else "an unknown code"
+
+
+def _denied(code: str, operation: str, allowed: Mapping[str, str]) -> tuple[str, str]:
+    if code in UNREADABLE:
+        return "the handler's identity may not decrypt it", f"allow it kms:Decrypt on the key that encrypts it{_WHO}"
     action = ACTIONS.get(operation, operation)
     trusted = ", and let the trust policy of that role name it" if operation == "AssumeRole" else ""
-    return f"{identity} may not {action}", f"allow it {action} on {allowed.get(operation, 'it')}{trusted}"
+    key = ", and kms:Decrypt on the key that encrypts it" if operation in _DECRYPTING else ""
+    return f"the handler's identity may not {action}", f"allow it {action} on {allowed.get(operation, 'it')}{trusted}{key}{_WHO}"

@@ -17,7 +17,6 @@ from handler.app.external_services import fetcher
 from handler.cli.checkout_charts import charts_needed
 from handler.cli.checkout_kustomizations import files_below, kustomizations
 from handler.config.renderer_settings import ChartSource, chart_references
-from handler.config.secret_mask import Mask
 from handler.config.secrets import Secrets, resolve
 from handler.config.settings import Target
 from handler.model.errors import AnnealError, Problem, SourceRefused
@@ -65,8 +64,7 @@ def _fetching(session: Session, found: Sequence[ToLock]) -> Fetch:
     stores = fetcher(session.environ)
     refs = {ref for each in found for _, ref in chart_references(each.sources)}
     read = {ref: resolve(ref, session.environ, stores) for ref in refs}
-    secrets = Secrets(git=read, known=read, masking=Mask.of({secret.reveal() for secret in read.values()}))
-    session.output.mask = secrets.mask
+    secrets = Secrets(git=read, known=read)
     pools = SharedConnections().pools
 
     @cache

@@ -84,7 +84,7 @@ def check_references(session: Session, named: str | None, findings: Findings) ->
     settings = session.settings if door else replace(session.settings, targets=(*chosen, *session.settings.awaited(chosen)))
     needs = (ALL if door else RUNS) - ({"decryption"} if session.placeholders else set())
     secrets, problems = resolve_known(settings, session.environ, needs=needs, fetch=fetcher(session.environ))
-    session.secrets, session.output.mask = secrets, secrets.mask
+    session.secrets = secrets
     for subject, mine, seen in _PARTS:
         theirs = tuple(problem for problem in problems if mine(problem.subject))
         text = seen(settings, secrets)

@@ -20,7 +20,6 @@ from handler.cli.server_client import ServerClient, ServerUnavailable
 from handler.cli.session import Session
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
-from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster, Target
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem, RenderFailed
 from handler.model.numbers import many
@@ -184,9 +183,6 @@ def _server(session: Session, findings: Findings, url: str, ca_file: str, *, ins
         findings.skip("server", "none is asked: ANNEAL_SERVER names none")
         return
     token = session.environ.get("ANNEAL_TOKEN", "").strip()
-    if token:
-        before, mask = session.output.mask, Mask.of([token], [])
-        session.output.mask = lambda text: mask(before(text))
     remote: list[ServerClient] = []
 
     def reach() -> str:

@@ -81,15 +81,15 @@ def _engine(
         options = replace(session.options, notes=bool(url), terminal=False, watches=watches, announce=events.announce)
         services = ExternalServices(os.environ)
         secrets = Rotation(settings, os.environ, needs=RUNS, fetch=services.fetch)
-        log.configure(secrets.mask, level=session.log_level)  # the supervisor's, which we have from the fork, knows no rotated value
+        log.configure(level=session.log_level)
         handler = Handler(known(settings), secrets, sandbox, os.environ, options, tables=session.added, services=services)
-        reader = TargetStatusReader(settings, handler.records, secrets.mask, awaits=AwaitedLooks(handler))
+        reader = TargetStatusReader(settings, handler.records, awaits=AwaitedLooks(handler))
         survey = TickSurvey(settings, handler)
         queue = SqsQueue(url, longest_wait=WAIT) if url else None
-        parts = Parts(handler.run, reader, handler.requests, secrets.mask, survey.look, queue, ways=handler, events=events)
+        parts = Parts(handler.run, reader, handler.requests, survey.look, queue, ways=handler, events=events)
         inspector = Inspector(handler)
         instances = _followed(handler) if any(target.is_template for target in settings.targets) else None
-        statuses = events.add("statuses", settings, handler, secrets.mask) if settings.has_commit_statuses else None
+        statuses = events.add("statuses", settings, handler) if settings.has_commit_statuses else None
         return replace(parts, inspector=lambda: inspector, live=settings.page is not None, instances=instances, statuses=statuses)
 
     return Engine(sandbox.start, build)

@@ -104,7 +104,6 @@ def _verified(session: Session, captured: CapturedDelivery, headers: Mapping[str
     require_json(headers.get("content-type", ""), headers.get("content-encoding", ""))
     fetch = fetcher(session.environ)
     secrets = resolve_all(_signing(session.settings, captured.provider), session.environ, needs={"webhooks"}, fetch=fetch)
-    session.output.mask = secrets.mask
     accepted = secrets.webhook(captured.provider)
     try:
         return judge(captured.trigger, headers, captured.body, accepted, watch(session.settings.targets))

@@ -159,7 +159,8 @@ def roll_out(session: Session, flags: Flags) -> int:
     target = _use(session, _files(session, flags), flags)
     if flags.render_only:
         return _print(session, target, flags.every)
-    log.configure(session.secrets.mask, level=session.log_level)
+    log.configure(level=session.log_level)
+    _ = session.secrets  # what is missing is found now, not in the worker
     if flags.every is None and flags.objects is None:
         with _counted(session, flags.listen):
             return once(session, (target,))

@@ -116,7 +116,7 @@ def _guarded(work: Callable[[Session], int], output: Output, common: dict[str, A
     from handler.cli import reports
     from handler.cli.session import Session
 
-    log.configure(output.clean, level=logging.WARNING, plain=True)
+    log.configure(level=logging.WARNING, plain=True)
     try:
         added = (click.get_current_context().obj or {}).get(TABLES)
         with Session(output, os.environ, common["config"], common["kubeconfig"] or "", common["context"] or "", added) as session:
@@ -125,7 +125,7 @@ def _guarded(work: Callable[[Session], int], output: Output, common: dict[str, A
         return reports.error(output, error)
     except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
         raise
-    except Exception as error:  # noqa: BLE001 - a trace may hold what must be masked
+    except Exception as error:  # noqa: BLE001 - Python's own trace quotes what libraries say
         return reports.unexpected(output, error)
 
 

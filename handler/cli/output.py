@@ -1,4 +1,4 @@
-"""How anything leaves the command line: masked, with control characters escaped, as lines and tables or as JSON.
+"""How anything leaves the command line: with control characters escaped, as lines and tables or as JSON.
 
 Law: nothing is printed but through an Output. Colour, tables and a moving line only where a person looks (a terminal, no NO_COLOR).
 """
@@ -17,9 +17,8 @@ from typing import Any, TextIO
 
 import click
 
-from handler.config.secret_mask import Mask
 from handler.model.errors import Problem
-from handler.model.to_json import masked, plain
+from handler.model.to_json import plain
 
 _TERMINAL = "/dev/tty"
 _COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "dim": "bright_black", "head": "cyan"}
@@ -29,7 +28,7 @@ _KEPT = "\0"  # stands for a blank that isn't broken at
 
 
 class Output:
-    """Standard output of one command. `mask`: of what is learned on the way; replaced as soon as the configured secrets are known.
+    """Standard output of one command.
 
     `piped`: standard input holds manifests, so questions go to the terminal itself; `way_out`: the fix of a problem here; `complete`: puts
     this command's flags for configuration and cluster into a text's commands.
@@ -39,7 +38,6 @@ class Output:
         self.as_json = as_json
         self.wide = wide
         self.verbose = verbose
-        self.mask: Callable[[str], str] = Mask()
         self.piped = False
         self.way_out: Callable[[Problem], str] = lambda problem: problem.fix
         self.complete: Callable[[str], str] = lambda text: text
@@ -61,8 +59,8 @@ class Output:
         return _width(sys.stdout)
 
     def clean(self, text: str) -> str:
-        """Return text that may be printed: secrets masked, nothing in it that a terminal would obey."""
-        return "".join(char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in self.mask(text))
+        """Return text that may be printed: nothing in it that a terminal would obey."""
+        return "".join(char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text)
 
     def styled(self, text: str, style: str) -> str:
         """Colour text that is clean, where colour is shown."""
@@ -88,12 +86,12 @@ class Output:
         click.echo(self.clean(text), err=True)
 
     def text(self, text: str) -> None:
-        """Print a document (YAML, shell) as it is, but for the masks; line breaks and indents are its own."""
+        """Print a document (YAML, shell) as it is; line breaks and indents are its own."""
         click.echo(self.clean(text), nl=False)
 
     def document(self, value: Any) -> None:
-        """Print a value as JSON, its texts masked."""
-        click.echo(json.dumps(masked(plain(value), self.mask), indent=2))  # ASCII: a terminal obeys some others
+        """Print a value as JSON."""
+        click.echo(json.dumps(plain(value), indent=2))  # ASCII: a terminal obeys some others
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print rows: a table on a terminal, columns of plain text elsewhere."""

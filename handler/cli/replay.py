@@ -13,7 +13,6 @@ from handler.cli import diff, reports
 from handler.cli.server_client import ServerClient, ServerRefused, ServerUnavailable
 from handler.cli.session import Session
 from handler.config import value_formats
-from handler.config.secret_mask import Mask
 from handler.model.backoff import Backoff
 from handler.model.errors import AccessDenied, Problem
 from handler.model.plan import Hold
@@ -64,7 +63,6 @@ def _remote(session: Session, server: str | None, ca_file: str, *, insecure_http
         raise click.UsageError("which server? pass --server URL or set ANNEAL_SERVER")
     if not token:
         raise click.UsageError("set ANNEAL_TOKEN to the value of one of the server's `replay.tokens`; a token is never a flag")
-    session.output.mask = Mask.of([token], [])
     return ServerClient(server, token, ca_file, insecure_http=insecure_http)
 
 

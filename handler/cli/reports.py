@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ from handler.cli import diff
 from handler.cli.output import Output
 from handler.config.value_formats import duration
 from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
+from handler.model.failure_trace import raised, trace
 from handler.model.names import Identity
 from handler.model.numbers import counted
 from handler.model.plan import Change, Gone, Plan
@@ -52,12 +52,12 @@ def error(output: Output, failure: AnnealError) -> int:
 
 def unexpected(output: Output, failure: Exception) -> int:
     """Print a mistake of ours."""
-    seen = f"{type(failure).__name__}: {failure}"
+    seen = raised(failure)
     if output.as_json:
         output.document({"outcome": "failed", "code": "internal", "who": "operator", "problems": [Problem("anneal", seen)]})
     output.line(f"anneal: internal error: {seen}", "bad", err=True)
     if output.verbose:
-        output.note("".join(traceback.format_exception(failure)))
+        output.note(trace(failure))
     return FAILED
 
 

@@ -109,7 +109,8 @@ def by_objects(session: Session, chosen: Sequence[Target], engine: Engine | None
 
 
 def _staying(session: Session, settings: Settings, engine: Callable[[], Engine], listening: str = "metrics.bind") -> int:
-    log.configure(session.secrets.mask, level=session.log_level)
+    log.configure(level=session.log_level)
+    _ = session.secrets  # what is missing is found now, not in the worker
     return run_alone(settings, engine, listening)
 
 

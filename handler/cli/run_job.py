@@ -89,7 +89,7 @@ def _statuses(session: Session) -> CommitStatuses | None:
     """Subscribe what posts commit statuses, where runs of targets on git hosts have any."""
     if session.sources or not any(target.has_commit_statuses for target in session.configured):
         return None
-    statuses: CommitStatuses = session.events.add("statuses", session.settings, session.handler, session.secrets.mask)
+    statuses: CommitStatuses = session.events.add("statuses", session.settings, session.handler)
     return statuses
 
 

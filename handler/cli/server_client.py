@@ -107,7 +107,7 @@ class ServerClient:
         if status == 403:
             return AccessDenied.of(subject, said, fix="the token's `targets` and `may` say what it may do")
         if 300 <= status < 400:
-            seen = f"redirects to {response.headers.get('Location', '?')}, where the token doesn't belong"
+            seen = f"{status}: it redirects elsewhere, where the token doesn't belong"
             return ServerRefused(Problem(subject, seen, fix="name that server itself if it is the right one"), status=status)
         if status in _AGAIN:
             return ServerUnavailable(Problem(subject, f"{status}: {said}"), answer=answer)

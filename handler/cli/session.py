@@ -192,7 +192,7 @@ class Session:
 
     @cached_property
     def secrets(self) -> Secrets:
-        """The chosen targets' credentials; from now on nothing that is printed shows them. Raises SecretUnavailable.
+        """The chosen targets' credentials. Raises SecretUnavailable.
 
         Of those that they depend on, and of others that a command looks at (`beside`), what there is: what lacks them can't be seen.
         """
@@ -204,7 +204,6 @@ class Session:
         secrets = resolve_all(chosen, self.environ, needs=needs, fetch=fetch)
         if beside := (*self.settings.awaited(self._chosen), *self.beside):
             secrets, _ = resolve_known(replace(chosen, targets=(*self._chosen, *beside)), self.environ, needs=needs, fetch=fetch)
-        self.output.mask = secrets.mask
         return secrets
 
     @cached_property

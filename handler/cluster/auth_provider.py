@@ -26,7 +26,6 @@ class Provider:
     def __init__(self, files: str, document: Any, context: str) -> None:
         """Find the context. Raises Malformed."""
         merger = _vendor.KubeConfigMerger(files) if files else None
-        self._document = merger.config.value if merger else document
         with _translated():
             self._loader = _vendor.KubeConfigLoader(
                 config_dict=merger.config if merger else document,
@@ -34,10 +33,6 @@ class Provider:
                 config_base_path=None if merger else "",
                 config_persister=merger.save_changes if merger else None,
             )
-
-    def users(self) -> list[Any]:
-        """Return every user entry, with what was renewed."""
-        return [getattr(each, "value", each) for each in self._document["users"]]
 
     def token(self) -> tuple[str, datetime | None]:
         """Return the token, renewed where it has expired (empty: none), and its expiry. Raises Malformed, OSError."""
@@ -51,8 +46,8 @@ class Provider:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except ConfigException as error:
-        raise Malformed(str(error)) from None
+    except ConfigException:  # its text may quote an answer to a client secret or a refresh token
+        raise Malformed("its auth-provider can't be used: a field is missing, or the provider refuses to renew its token") from None
 
 
 @contextmanager

@@ -23,7 +23,6 @@ import urllib3
 from urllib3.exceptions import InsecureRequestWarning
 
 from handler.cluster.kubeconfig import (
-    MASKED_AGAIN,
     Cloud,
     Loaded,
     SecretKubeconfig,
@@ -67,7 +66,7 @@ class ClusterConnection:
         self._failed: tuple[float, AnnealError] | None = None
         self.generation = 0
         self._authorization = ""
-        self._asked = self._masked = 0.0
+        self._asked = 0.0
         self._take(load())
 
     @property
@@ -124,7 +123,7 @@ class ClusterConnection:
         self._failed = None
 
     def _take(self, loaded: Loaded) -> None:
-        self._ask(loaded, new=True)
+        self._ask(loaded)
         self._loaded = loaded
         self._host = loaded.host.rstrip("/")
         self.generation += 1
@@ -150,16 +149,12 @@ class ClusterConnection:
             _LOG.warning("a kubeconfig can't be renewed; the one before still counts", extra={"fields": fields})
         self._said = seen
 
-    def _ask(self, loaded: Loaded, *, new: bool = False) -> None:
+    def _ask(self, loaded: Loaded) -> None:
         try:
             value = _in_time(loaded.authorization, self.source, "token", loaded.host).strip()
         except (OSError, ValueError) as error:
             raise KubeconfigInvalid.of(self.source, f"its token can't be renewed: {type(error).__name__}") from error
-        now = time.monotonic()
-        if new or value != self._authorization or now - self._masked >= MASKED_AGAIN:
-            loaded.mask(*([value.partition(" ")[2] or value] if value else []))
-            self._masked = now
-        self._authorization, self._asked = value, now
+        self._authorization, self._asked = value, time.monotonic()
 
 
 def connect(

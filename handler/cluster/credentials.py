@@ -1,6 +1,6 @@
 """Credentials of a kubeconfig's user in the order of `kubernetes.config`, renewed before they end. No failure is swallowed.
 
-An exec plugin's standard error goes to a terminal, as with kubectl, or nowhere: it may hold unmasked secrets. Its answer is never quoted.
+An exec plugin's standard error goes to a terminal, as with kubectl, or nowhere: it may hold secrets. Its answer is never quoted.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from urllib3 import make_headers
 
 from handler.cluster.kubeconfig_context import KubeconfigContext, Malformed, Node
 from handler.cluster.pool import Content
-from handler.config import secret_mask
 from handler.model.errors import KubeconfigInvalid
 
-MASKED = 7200.0  # seconds for which credentials stay masked; credentials in use are masked anew before that
 _FIELDS = ("token", "clientCertificateData", "clientKeyData", "expirationTimestamp")
 
 
@@ -74,7 +72,6 @@ class Plugins:
         found = {key: status[key] for key in _FIELDS if isinstance(status, dict) and isinstance(status.get(key), str) and status[key]}
         if "token" not in found and not {"clientCertificateData", "clientKeyData"} <= found.keys():
             raise self._wrong(command, "gave neither a token nor a certificate with its key")
-        secret_mask.learn(*(found[key] for key in ("token", "clientKeyData") if key in found), seconds=MASKED)
         return found
 
     def _wrong(self, command: str, seen: str) -> KubeconfigInvalid:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePath
@@ -15,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import yaml
 
-from handler.cluster.credentials import MASKED, Credentials, Plugins
+from handler.cluster.credentials import Credentials, Plugins
 from handler.cluster.kubeconfig_context import KubeconfigContext, KubeconfigDocument, Malformed, of_files, of_text
 from handler.cluster.pool import pooled
-from handler.config import secret_mask
 from handler.config.git_settings import SecretRef
 from handler.config.remote_secrets import Fetch, RemoteSecrets, nowhere, text_of
 from handler.config.secrets import resolve
@@ -32,10 +29,6 @@ _DATA = ("certificate-authority", "client-certificate", "client-key")
 _FILES = (*_DATA, "tokenFile")
 _POD = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _POD_REREAD = 60.0
-_PRIVATE = ("token", "password", "client-key-data", "id-token", "refresh-token", "access-token", "client-secret", "value")
-"""Fields that hold credentials; `value`: of an exec plugin's environment."""
-MASKED_AGAIN = MASKED / 2
-"""Seconds after which credentials in use are masked anew."""
 
 
 class Cloud(Protocol):
@@ -57,13 +50,11 @@ def no_authorization() -> str:
 class Loaded:
     """One loaded kubeconfig context. `tls`: arguments of a pool; `authorization`: returns that header's value.
 
-    `private`: the present secret values; None: masked by their maker. `proxy`: None: not configured. `verified`: the server's certificate
-    is checked. `sign_in`: the command that sets the user's credentials.
+    `proxy`: None: not configured. `verified`: the server's certificate is checked. `sign_in`: the command that sets the user's credentials.
     """
 
     host: str
     tls: Mapping[str, Any]
-    private: Callable[[], Iterable[str]] | None
     authorization: Callable[[], str] = no_authorization
     proxy: str | None = None
     verified: bool = True
@@ -72,11 +63,6 @@ class Loaded:
 
     def __repr__(self) -> str:
         return "Loaded(***)"
-
-    def mask(self, *values: str) -> None:
-        """Mask the credentials and these values in every log for a while."""
-        if self.private:
-            secret_mask.learn(*values, *self.private(), seconds=MASKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +87,7 @@ class SecretKubeconfig:
         if self._waiting:
             self._read, self._waiting = self._waiting, ""
             return self._read
-        remote = RemoteSecrets([self._ref], self._store.fetch, self._store.interval, masked=False)
+        remote = RemoteSecrets([self._ref], self._store.fetch, self._store.interval)
         self._read = resolve(self._ref, self._environ, remote).reveal()
         self._remote = remote
         return self._read
@@ -143,7 +129,7 @@ def from_files(files: str, context: str, source: str, *, terminal: bool = False)
 
 def at_address(server: str, loaded: Loaded | None = None) -> Loaded:
     """Return what was loaded with another address; without trust and credentials where nothing was loaded (as client-go)."""
-    found = loaded or Loaded("", pooled("", "", "", verify=True), tuple)
+    found = loaded or Loaded("", pooled("", "", "", verify=True))
     return replace(found, host=server) if server else found
 
 
@@ -172,7 +158,7 @@ def from_eks(eks: Eks, cloud: Cloud) -> Loaded:
         "users": [{**named, "user": {"token": _token(eks, cloud, fresh=True)}}],
     }
     plugins = Plugins(str(eks), "anneal doctor")  # it names none
-    loaded = _configured(lambda: of_text(document), "", plugins, masked=False)
+    loaded = _configured(lambda: of_text(document), "", plugins)
     return replace(loaded, authorization=lambda: f"Bearer {_token(eks, cloud)}")
 
 
@@ -183,10 +169,10 @@ def _token(eks: Eks, cloud: Cloud, *, fresh: bool = False) -> str:
     return token
 
 
-def _configured(read: Callable[[], KubeconfigDocument], context: str, plugins: Plugins, *, files: str = "", masked: bool = True) -> Loaded:
+def _configured(read: Callable[[], KubeconfigDocument], context: str, plugins: Plugins, *, files: str = "") -> Loaded:
     source = plugins.source
     try:
-        return _loaded(read(), context, plugins, files, masked=masked)
+        return _loaded(read(), context, plugins, files)
     except Malformed as error:
         raise KubeconfigInvalid.of(source, short(error), fix="kubectl config view --minify shows what it should be") from error
     except yaml.YAMLError as error:
@@ -199,16 +185,11 @@ def _configured(read: Callable[[], KubeconfigDocument], context: str, plugins: P
         raise KubeconfigInvalid.of(source, f"can't be read: {type(error).__name__}") from error
 
 
-def _loaded(document: KubeconfigDocument, name: str, plugins: Plugins, files: str, *, masked: bool) -> Loaded:
+def _loaded(document: KubeconfigDocument, name: str, plugins: Plugins, files: str) -> Loaded:
     context = KubeconfigContext.of(document, name)
     if not files:
         _check_paths(context, plugins.source)
-    if masked:
-        secret_mask.learn(*_private(document.users()), seconds=MASKED)  # before any message
     credentials = Credentials(context, plugins, partial(_provider, files, document, name))
-
-    def private() -> Iterator[str]:
-        return _private(credentials.provider.users() if credentials.provider else document.users())
 
     cluster, server = context.cluster, str(context.cluster.get("server")).rstrip("/") if "server" in context.cluster else ""
     verified = not (cluster.get("insecure-skip-tls-verify") if "insecure-skip-tls-verify" in cluster else False)
@@ -218,9 +199,7 @@ def _loaded(document: KubeconfigDocument, name: str, plugins: Plugins, files: st
     if "tls-server-name" in cluster:
         tls["server_hostname"] = cluster.get("tls-server-name")
     proxy = cluster.get("proxy-url") if "proxy-url" in cluster else None
-    return Loaded(
-        server, tls, private if masked else None, credentials.authorization, proxy, verified, context.cluster_name, _sign_in(files, context)
-    )
+    return Loaded(server, tls, credentials.authorization, proxy, verified, context.cluster_name, _sign_in(files, context))
 
 
 def _sign_in(files: str, context: KubeconfigContext) -> str:
@@ -244,20 +223,6 @@ def _check_paths(context: KubeconfigContext, source: str) -> None:
             raise KubeconfigInvalid.of(source, f"its {field} is the relative path {path}, and a secret lies in no directory", fix=fix)
 
 
-def _private(node: Any) -> Iterator[str]:
-    if isinstance(node, list):
-        for each in node:
-            yield from _private(each)
-    elif isinstance(node, dict):
-        for key, value in node.items():
-            if isinstance(value, str) and key in _PRIVATE:
-                yield value
-            else:
-                yield from _private(value)
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        yield base64.b64decode(node["client-key-data"]).decode()
-
-
 def from_pod(environ: Mapping[str, str], source: str) -> Loaded:
     """Load the service account that Kubernetes mounts into a pod; its token is re-read every minute. Raises KubeconfigInvalid."""
     try:
@@ -268,7 +233,7 @@ def from_pod(environ: Mapping[str, str], source: str) -> Loaded:
             raise Malformed("Cert file exists but empty.")
     except (Malformed, OSError) as error:
         raise KubeconfigInvalid.of(source, short(error), fix="set automountServiceAccountToken: true, or pass a kubeconfig") from error
-    return Loaded(host, pooled(str(authority), "", "", verify=True), tuple, token.authorization)
+    return Loaded(host, pooled(str(authority), "", "", verify=True), token.authorization)
 
 
 def _pod_host(environ: Mapping[str, str]) -> str:

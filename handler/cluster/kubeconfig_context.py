@@ -66,10 +66,6 @@ class KubeconfigDocument:
     fields: Any
     entries: dict[str, Any]
 
-    def users(self) -> list[Any]:
-        """Return every user entry. Raises KeyError, TypeError: it has none, or no list of them."""
-        return [each.fields for each in self.entries["users"]]
-
     def entry(self, kind: str, name: Any) -> Node | None:
         """Return the entry of a list by name. Raises Malformed: two have it."""
         where, found = f"{self.name}/{kind}", None

@@ -66,6 +66,6 @@ def connection_of(client: Any) -> ClusterConnection:
         tls = pooled(authority, configuration.cert_file or "", configuration.key_file or "", verify=verified)
         if configuration.tls_server_name:
             tls["server_hostname"] = configuration.tls_server_name
-        return Loaded(configuration.host.rstrip("/"), tls, tuple, authorization, configuration.proxy, verified, source)
+        return Loaded(configuration.host.rstrip("/"), tls, authorization, configuration.proxy, verified, source)
 
     return ClusterConnection(load, source)

@@ -6,15 +6,13 @@ fetched is an error when it is read; where there was a value before, that one is
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from handler.config import secret_mask
 from handler.config.git_settings import SecretRef
 from handler.model.backoff import Backoff
 from handler.model.errors import Problem, SecretUnavailable
@@ -53,7 +51,7 @@ def text_of(ref: SecretRef, fetch: Fetch) -> str | None:
     aws = ref.aws_secrets_manager
     if text is not None and aws and aws.key:
         text = _value(ref, text, aws.key)
-    if text and any("\ud800" <= char <= "\udfff" for char in text):  # JSON can write half a character; no text is sent or masked with it
+    if text and any("\ud800" <= char <= "\udfff" for char in text):  # JSON can write half a character; no text is sent with it
         raise SecretUnavailable.of(str(ref), "is not UTF-8 text")
     return None if text is None else text.removesuffix("\n").removesuffix("\r")
 
@@ -104,15 +102,10 @@ class SecretClocks:
 class RemoteSecrets:
     """The stores' answers, kept for `interval` seconds. Calling it is a Fetch that asks no store. Safe to share between threads."""
 
-    def __init__(
-        self, refs: Iterable[SecretRef], fetch: Fetch, interval: float, clocks: SecretClocks | None = None, *, masked: bool = True
-    ) -> None:
-        """Ask for everything once; errors are raised when their secret is read. `masked`: False for kubeconfigs, secret only in parts."""
-        self._fetch, self._interval, self._clocks, self._masked = fetch, interval, clocks or SecretClocks(), masked
-        self._named: dict[SecretRef, list[SecretRef]] = {}
-        for ref in dict.fromkeys(ref for ref in refs if ref.remote):
-            self._named.setdefault(whole(ref), []).append(ref)
-        self._refs = tuple(self._named)
+    def __init__(self, refs: Iterable[SecretRef], fetch: Fetch, interval: float, clocks: SecretClocks | None = None) -> None:
+        """Ask for everything once; errors are raised when their secret is read."""
+        self._fetch, self._interval, self._clocks = fetch, interval, clocks or SecretClocks()
+        self._refs = tuple(dict.fromkeys(whole(ref) for ref in refs if ref.remote))
         self._answers: dict[SecretRef, _StoreAnswer] = {}
         self._asked: set[SecretRef] = set()
         self._turns = threading.Semaphore(AT_ONCE)
@@ -172,10 +165,7 @@ class RemoteSecrets:
         """Return what a store says. A value is as old as its question: a process may be frozen before the answer."""
         before, now = self._answers.get(ref), self._clocks.now()
         try:
-            value = self._fetch(ref)
-            if self._masked:
-                secret_mask.learn(*self._spoken(ref, value), seconds=2 * self._interval)
-            return _StoreAnswer(value, None, now, self._interval)
+            return _StoreAnswer(self._fetch(ref), None, now, self._interval)
         except SecretUnavailable as error:
             problems = error.problems
         except Exception as error:  # noqa: BLE001 - a mistake of ours or of a vendor's: what there is still counts
@@ -187,11 +177,3 @@ class RemoteSecrets:
         fix = "see whether this process reaches the store, and whether that is well"
         error = SecretUnavailable.of(str(ref), f"can't be read: its store didn't answer in {START:g} s", fix=fix)
         return _StoreAnswer(None, error, self._clocks.now(), PAUSES.first)
-
-    def _spoken(self, ref: SecretRef, value: str | None) -> Iterator[str]:
-        """Yield what is referred to in an answer; the rest of a document isn't masked."""
-        for each in self._named[ref]:
-            with contextlib.suppress(SecretUnavailable):  # raised when it is read
-                text = text_of(each, lambda _: value)
-                if text:
-                    yield text

@@ -1,7 +1,6 @@
 """Secrets that follow their places, without a restart: a file's new content within a second, a store's within `secretsInterval`.
 
 Law: a snapshot is replaced, whole, never changed. What has no usable value any more keeps the one it had, and one line in the log says so.
-What was replaced stays masked: an error may still hold it.
 """
 
 from __future__ import annotations
@@ -10,13 +9,11 @@ import logging
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Collection, Mapping
 
 from handler.config.git_settings import SecretRef
 from handler.config.remote_secrets import Fetch, RemoteSecrets, SecretClocks, nowhere
-from handler.config.secret_mask import Mask
-from handler.config.secrets import ALL, Accepted, Need, PageSecrets, Secret, Secrets, references, renewed, spoken
+from handler.config.secrets import ALL, Accepted, Need, PageSecrets, Secret, Secrets, references, renewed
 from handler.config.settings import ReplayToken, Settings
 from handler.model.errors import Problem, SecretUnavailable
 
@@ -24,7 +21,6 @@ EVERY = 1.0
 """Seconds between looks at the files, by the clock that passes faster: a frozen function has only one of them."""
 _FRESH = 2.0
 """A file written so few seconds ago may be written again without its time changing (as git's index has it): it is read once more."""
-_REMEMBERED = 200  # replaced values that are still masked
 _LOG = logging.getLogger("anneal.secrets")
 
 
@@ -48,8 +44,6 @@ class Rotation:
         self._secrets, problems = renewed(settings, environ, {}, needs=self._needs, fetch=self._remote)
         if problems:
             raise SecretUnavailable(*problems)
-        self._masking = self._secrets.masking
-        self._replaced: deque[str] = deque(maxlen=_REMEMBERED)
         self._said: tuple[Problem, ...] = ()
         self._looked = self._clocks.now()
         self._lock = threading.Lock()
@@ -89,8 +83,8 @@ class Rotation:
         return self._secrets.read(ref)
 
     def mask(self, text: str) -> str:
-        """Replace every present secret, and those before, by `***`. Looks at no file: logs come through here."""
-        return self._masking(text)
+        """Return the text: it is compared with no secret."""
+        return text
 
     def _renew(self) -> None:
         """Replace the snapshot if a file has changed, or a store was asked. Only under the lock."""
@@ -102,10 +96,6 @@ class Rotation:
         old = self._secrets
         secrets, problems = renewed(self._settings, self._environ, old.known, needs=self._needs, fetch=self._remote)
         changed = _changed(old.known, secrets.known)
-        if changed:
-            now = spoken(self._settings, secrets.known, secrets.git)
-            self._replaced.extend(spoken(self._settings, old.known, old.git) - now)
-            self._masking = Mask.of([*now, *self._replaced])
         self._secrets, self._seen = secrets, seen
         self._log(changed, problems)
 

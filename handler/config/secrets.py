@@ -1,4 +1,6 @@
-"""Secret references become values, at the last moment and only here; each is masked wherever it might be printed.
+"""Secret references become values, at the last moment and only here.
+
+Law: no text is compared with them. Who is given one (a git host, a store, a plugin) isn't quoted, and so nothing that is shown holds one.
 
 `resolve` reads its place anew on each call, so a rotated secret is found by resolving again: `secret_rotation` does.
 """
@@ -17,7 +19,6 @@ from handler.config.git_settings import SecretRef, feedback_references, git_refe
 from handler.config.page_settings import PageToken, page_references
 from handler.config.remote_secrets import Fetch, RemoteSecrets, nowhere, text_of
 from handler.config.renderer_settings import chart_references
-from handler.config.secret_mask import Mask
 from handler.config.secret_sources import found
 from handler.config.settings import ReplayToken, Settings
 from handler.config.webhook_providers import providers
@@ -105,7 +106,6 @@ class Secrets:
     metrics: Mapping[SecretRef, Secret] = field(default_factory=dict)
     known: Mapping[SecretRef, Secret] = field(default_factory=dict)
     decryption: Mapping[SecretRef, Secret] = field(default_factory=dict)
-    masking: Mask = field(default_factory=Mask)
     page_secrets: PageSecrets | None = None
 
     def __repr__(self) -> str:
@@ -136,8 +136,8 @@ class Secrets:
         return self.read(ref)
 
     def mask(self, text: str) -> str:
-        """Replace every secret of this snapshot, however it is encoded, by `***`."""
-        return self.masking(text)
+        """Return the text: it is compared with no secret."""
+        return text
 
 
 def api_needs(settings: Settings) -> frozenset[Need]:
@@ -168,7 +168,7 @@ class Reading(Protocol):
         """Return the value after one was refused: its place is asked even if it was asked lately. Raises SecretUnavailable."""
 
     def mask(self, text: str) -> str:
-        """Hide every known secret in a text."""
+        """Return the text: it is compared with no secret."""
 
 
 def resolve(ref: SecretRef, environ: Mapping[str, str], fetch: Fetch = nowhere) -> Secret:
@@ -237,17 +237,7 @@ def renewed(
     tokens = tuple(reader.tokens(settings)) if "tokens" in needs else ()
     page = reader.page(settings) if "page" in needs else None
     known = {ref: secret for ref, secret in reader.known.items() if secret}
-    return Secrets(webhooks, tokens, git, metrics, known, decryption, Mask.of(spoken(settings, known, git)), page), tuple(reader.problems)
-
-
-def spoken(settings: Settings, *secrets: Mapping[SecretRef, Secret]) -> set[str]:
-    """Return every text that is secret: the values, and passwords behind their user as HTTP Basic sends them (RFC 7617)."""
-    found = {secret.reveal() for each in secrets for secret in each.values()}
-    users = [(basic.username, basic.password) for target in settings.targets if (basic := target.repository.auth.basic)]
-    posting = (target.repository.feedback for target in settings.targets)
-    users += [(each.username, each.token) for each in posting if each and each.token]
-    users += [(each.auth.username, each.auth.password) for target in settings.targets for each in target.charts if each.auth]
-    return found | {f"{name}:{each[ref].reveal()}" for name, ref in users for each in secrets if ref in each}
+    return Secrets(webhooks, tokens, git, metrics, known, decryption, page), tuple(reader.problems)
 
 
 @dataclass(slots=True)

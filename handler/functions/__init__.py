@@ -16,12 +16,12 @@ import logging
 import os
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from handler.app import log
 from handler.model.errors import AnnealError
+from handler.model.failure_trace import raised
 
 if TYPE_CHECKING:
     from handler.app.tables import Tables
@@ -53,22 +53,17 @@ class Lazy(Generic[T]):
 
 def _made(name: str, make: Callable[[], Function]) -> Lazy[Function]:
     def made() -> Function:
-        log.configure(str, sys.stdout)  # the runtime has configured the root logger, and not in our form
+        log.configure(sys.stdout)  # the runtime has configured the root logger, and not in our form
         try:
             return make()
         except AnnealError as error:
             seen = str(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, its own text might show a value
-            seen = f"{type(error).__name__} at {_place(error)}"
+            seen = raised(error)
         _LOG.error("the function can't start", extra={"fields": {"function": name, "seen": seen}})
         raise Unstarted(seen)
 
     return Lazy(made)
-
-
-def _place(error: BaseException) -> str:
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{last.filename.rpartition('/')[2]}:{last.lineno}"
 
 
 class Functions:

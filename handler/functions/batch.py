@@ -141,5 +141,5 @@ def working(handler: Handler, queue: BatchQueue, events: RunEvents) -> Batch:
     settings, wakes = handler.settings, Wakes(handler.settings, handler.records, queue.put_all)
     statuses: CommitStatuses | None = None
     if settings.has_commit_statuses:
-        statuses = events.add("statuses", settings, handler, handler.secrets.mask)
+        statuses = events.add("statuses", settings, handler)
     return Batch(queue, handler.run, events, wakes.hear, statuses.settle if statuses else bool)

@@ -61,7 +61,7 @@ def bootstrap(environ: Mapping[str, str], needs: Needs, added: Added = None) -> 
     services = ExternalServices(environ)
     wanted = needs(settings) if callable(needs) else needs
     secrets = Rotation(settings, environ, needs=wanted, fetch=services.fetch)
-    log.configure(secrets.mask, sys.stdout)
+    log.configure(sys.stdout)
     _name_templates(settings)
     return Bootstrap(settings, secrets, SqsQueue(url), services, tables)
 

@@ -77,14 +77,13 @@ def api(environ: Mapping[str, str] = os.environ, added: Added = None) -> Flask:
         return made.get()(target, known)
 
     seen = inspector if settings.page else None
-    worker = behind(settings, lambda target: handler.get().records(target), secrets.mask, seen, awaits)
+    worker = behind(settings, lambda target: handler.get().records(target), seen, awaits)
     return create_app(settings, secrets, base.queue, lambda: True, worker=worker, metrics=EmfLines(), routes=TOKENS)
 
 
 def behind(
     settings: Settings,
     records: Callable[[Target], Readable],
-    mask: Callable[[str], str],
     inspector: Callable[[], Inspector] | None = None,
     awaits: Awaits = lambda _target, _known: (),
 ) -> WorkerLink:
@@ -99,7 +98,7 @@ def behind(
     from handler.worker.worker_api import WorkerApi
 
     looks = Lazy(inspector).get if inspector else None
-    answers = WorkerApi(RunIndex(), TargetStatusReader(settings, records, mask, PATIENCE, awaits), _taken, lambda: "", mask, looks)
+    answers = WorkerApi(RunIndex(), TargetStatusReader(settings, records, PATIENCE, awaits), _taken, lambda: "", looks)
 
     def ask(question: str, **about: Any) -> Json:
         return answers.answer({"ask": question, **about})

@@ -68,6 +68,11 @@ class ChartUrl:
         return tuple(map(unquote, self.path.split("/")[1:]))
 
     @property
+    def root(self) -> ChartUrl:
+        """The same origin, without a path."""
+        return replace(self, path="", query="")
+
+    @property
     def parent(self) -> ChartUrl:
         """The directory that it lies in."""
         return replace(self, path=self.path.rpartition("/")[0], query="")

@@ -1,28 +1,37 @@
-"""How a git host's API refuses: errors with what the host said, and the port that its rows are written against."""
+"""How a git host's API refuses, and the port that its rows are written against.
+
+Law: `said`, what the host said, is for its rows alone, which know its phrases. No message has any of it: the host knows our credentials.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self
 
-from handler.model.errors import GitUnavailable, OperatorError
+from handler.model.errors import AccessDenied, GitUnavailable, OperatorError
 
 Query = Mapping[str, str | Sequence[str]]
 """Parameters of a request; one of several values is repeated."""
 
 
 class HostRefusal(OperatorError, code="host-refused"):
-    """A git host's API refused what was asked (4xx). `status`: the answer's; `said`: its own words, masked."""
+    """A git host's API refused what was asked (4xx). `status`: the answer's."""
 
     status = 0
     said = ""
 
     @classmethod
-    def answered(cls, subject: str, message: str, status: int, said: str) -> Self:
+    def answered(cls, subject: str, message: str, status: int, said: str = "") -> Self:
         """Make the error of an answer."""
         error = cls.of(subject, message)
         error.status, error.said = status, said
         return error
+
+
+class HostDenied(AccessDenied):
+    """A git host's API doesn't let our credentials do what was asked (401, 403)."""
+
+    said = ""
 
 
 class HostBusy(GitUnavailable):

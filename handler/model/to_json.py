@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -40,15 +40,6 @@ def _fields(kind: type[Any]) -> tuple[tuple[str, str], ...] | None:
     if issubclass(kind, Identity | GroupKind) or not dataclasses.is_dataclass(kind):
         return None
     return tuple((item.name, camel(item.name)) for item in dataclasses.fields(kind))
-
-
-def masked(value: Any, mask: Callable[[str], str]) -> Any:
-    """Mask the texts of a JSON value; keys too."""
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, dict):
-        return {mask(key): mask(item) if type(item) is str else masked(item, mask) for key, item in value.items()}
-    return [masked(item, mask) for item in value] if isinstance(value, list) else value
 
 
 def fitting(items: Iterable[V], most: int = ANSWER) -> Iterator[V]:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import re
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -70,21 +71,13 @@ class PrometheusClient:
         subject = f"prometheus {asked.url}"
         if status not in EXPECTED:
             raise _refusal(subject, status)
-        found = self._read(status, text, times)
-        if isinstance(found, str):
-            raise MetricsUnavailable.of(subject, f"{status}: {found}")
-        if isinstance(found, QueryRefused):
-            raise RolloutFailed.of(subject, f"can't evaluate the query: {self._secrets.mask(str(found))}")
-        return found
-
-    def _read(self, status: int, text: bytes, times: list[float]) -> Moments | QueryRefused | str:
-        """Return values, or the error, whose text may hold secrets and isn't raised."""
         try:
             return moments(status, text, times)
         except QueryRefused as error:
-            return error
+            fix = f"see what it says: promtool query instant {shlex.quote(asked.url)} {shlex.quote(form['query'])}"
+            raise RolloutFailed.of(subject, f"can't evaluate the query: {error}", fix=fix) from None
         except BadResponse as error:
-            return self._secrets.mask(str(error))
+            raise MetricsUnavailable.of(subject, f"{status}: {error}") from None
 
     def _token(self, ref: SecretRef | None, *, again: bool) -> dict[str, str]:
         if ref is None:
@@ -166,7 +159,8 @@ def _refusal(subject: str, status: int) -> MetricsUnavailable:
 
 EXPECTED = frozenset({200, 400, 422, 503})
 """What Prometheus itself answers: found, a bad query, one that can't be executed, one that took too long."""
-_SAID = 300  # characters of a server's text in an error
+_KINDS = frozenset({"timeout", "canceled", "execution", "bad_data", "internal", "unavailable", "not_found", "not_acceptable"})
+"""Prometheus' own kinds of errors (`errorType`)."""
 _VALUE = re.compile(r"[+-]?(?:Inf|NaN|[0-9.]+(?:[eE][+-]?[0-9]+)?)")
 
 
@@ -196,8 +190,11 @@ def moments(status: int, text: bytes, times: Sequence[float]) -> Moments:
 
 
 def _error(status: int, answer: dict[str, Any]) -> Exception:
-    said = "".join(char if char.isprintable() else " " for char in str(answer.get("error", "")))[:_SAID]
-    return QueryRefused(said) if status == 400 and answer.get("errorType") == "bad_data" else BadResponse(said or "says no more")
+    """Return the error by its kind. Its text is never told: the server knows our token."""
+    kind = answer.get("errorType")
+    if status == 400 and kind == "bad_data":
+        return QueryRefused("it is no query that Prometheus can read")
+    return BadResponse(f"its error is {kind}" if isinstance(kind, str) and kind in _KINDS else "it names no kind of error that is known")
 
 
 def _read(kind: str, result: Any, times: Sequence[float]) -> Moments:

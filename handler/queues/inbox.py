@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from handler.model.failure_trace import raised
 from handler.queues import message as codec
 from handler.queues import socket_frames
 from handler.queues.pending import Work
@@ -79,4 +80,4 @@ class _Conversation(socketserver.BaseRequestHandler):
             raise
         except Exception as error:  # noqa: BLE001 - one frame's mistake may not hold up the others
             _LOG.exception("a frame was refused")
-            return {"refused": f"{type(error).__name__}: {error}"}
+            return {"refused": raised(error)}

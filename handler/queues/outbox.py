@@ -18,6 +18,7 @@ from typing import Any
 from handler.model.backoff import Backoff
 from handler.model.errors import TooManyRequests, WorkerUnavailable
 from handler.model.event import Job
+from handler.model.failure_trace import raised
 from handler.queues import Queue, message, socket_frames
 from handler.queues.pending import Pending, Work
 
@@ -185,7 +186,7 @@ class Outbox(Queue):
             except Exception as error:  # noqa: BLE001 - what can't be handed over may not hold up the others
                 _close(connection)
                 connection = None
-                self._refused(work, f"{type(error).__name__}: {error}")
+                self._refused(work, raised(error))
             self._pending.done(work.job.target)
         _close(connection)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from handler.model.errors import OperatorError, SenderError
@@ -10,6 +11,7 @@ from handler.model.errors import OperatorError, SenderError
 CONNECT, READ, TRIES = 2.0, 5.0, 2
 """Seconds to connect and to be answered, and how often."""
 _REGION = re.compile(r"https?://(?:sqs[.-])?([a-z]{2}(?:-[a-z]+)+-[0-9])\.(?:queue\.)?amazonaws\.com")
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 _WAYS_OUT = {
     "QueueDoesNotExist": ("doesn't exist", "create it, or mend ANNEAL_QUEUE_URL and `queue.sqs.url`"),
     "NonExistentQueue": ("doesn't exist", "create it, or mend ANNEAL_QUEUE_URL and `queue.sqs.url`"),
@@ -82,22 +84,15 @@ def call(made: Any, url: str, method: str, **arguments: Any) -> dict[str, Any]:
 
 
 def refusal(url: str, method: str, error: Exception) -> QueueUnavailable:
-    """Return our error for one of botocore's; its own words go into a note, for the log and not for the sender of a delivery."""
-    code = str((getattr(error, "response", None) or {}).get("Error", {}).get("Code", "")).rpartition(".")[2]
-    seen, way_out = _way_out(code, type(error), method)
-    unavailable = QueueUnavailable.of(named(url), seen, fix=way_out)
-    if _HTTP.isdisjoint(kind.__name__ for kind in type(error).__mro__):  # else these are the words of what it speaks HTTP by
-        unavailable.add_note(str(error))
-    return unavailable
+    """Return our error for one of botocore's."""
+    seen, way_out = _way_out(_code((getattr(error, "response", None) or {}).get("Error", {})), type(error), method)
+    return QueueUnavailable.of(named(url), seen, fix=way_out)
 
 
 def failed(url: str, method: str, rows: list[dict[str, Any]]) -> QueueUnavailable:
     """Return our error for what a batch's answer says of some of its entries."""
-    code = str(rows[0].get("Code", "")).rpartition(".")[2]
-    seen, way_out = _way_out(code, Exception, method)
-    unavailable = QueueUnavailable.of(named(url), f"{len(rows)} of the messages: {seen}", fix=way_out)
-    unavailable.add_note(str(rows[0].get("Message", "")))
-    return unavailable
+    seen, way_out = _way_out(_code(rows[0]), Exception, method)
+    return QueueUnavailable.of(named(url), f"{len(rows)} of the messages: {seen}", fix=way_out)
 
 
 def named(url: str) -> str:
@@ -105,16 +100,21 @@ def named(url: str) -> str:
     return f"queue {url.rpartition('/')[2]}"
 
 
+def _code(refusal: Mapping[str, Any]) -> str:
+    """Return an answer's error code, without its namespace; empty: there is no answer."""
+    code = str(refusal.get("Code", "")).rpartition(".")[2]
+    return code if not code or _CODE.fullmatch(code) else "an unknown code"
+
+
 def _way_out(code: str, kind: type[Exception], method: str) -> tuple[str, str]:
     right = _RIGHTS.get(method, "the queue's actions")
     if code:
-        seen, way_out = _WAYS_OUT.get(code, (f"answers {code[:80]}", "try again"))
+        seen, way_out = _WAYS_OUT.get(code, (f"answers {code}", "try again"))
         return seen, way_out.format(right=right)
     known = (_KINDS[each.__name__] for each in kind.__mro__ if each.__name__ in _KINDS)
     return next(known, (f"can't be used now ({kind.__name__})", "try again"))
 
 
-_HTTP = frozenset({"HTTPClientError", "ConnectionError"})
 _RIGHTS = {
     "send_message_batch": "sqs:SendMessage",
     "receive_message": "sqs:ReceiveMessage",

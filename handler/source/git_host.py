@@ -34,7 +34,6 @@ from handler.source.upload_pack import UploadPack
 T = TypeVar("T")
 
 _WANTS = 10_000  # of one request: half a megabyte, below the body sizes that proxies commonly accept
-_GONE = ("not our ref", "unadvertised object", "not a valid object", "no such object", "missing")
 
 
 class SharedConnections:
@@ -62,17 +61,15 @@ class GitHost:
         repository: Repository,
         read: ReadSecret = from_environment,
         limits: HostLimits = HostLimits(),  # noqa: B008 - frozen
-        mask: Callable[[str], str] = str,
         again: ReadSecret | None = None,
         shared: SharedConnections | None = None,
     ) -> None:
         """Prepare; nothing is asked yet. Raises ConfigInvalid: the URL can't be asked or holds credentials.
 
-        `read` is asked for each secret at each need, `again` for one that was refused; `mask` hides secrets in a host's texts.
+        `read` is asked for each secret at each need, `again` for one that was refused.
         `shared`: with other repositories; None: its own.
         """
         self._limits = limits
-        self._mask = mask
         shared = shared or SharedConnections(limits.cache)
         self._transport = upload_pack(repository, read, limits, again, shared)
         self._offer: git_protocol.Advertisement | None = None
@@ -251,7 +248,8 @@ class GitHost:
             offer = git_protocol.read_advertisement(stream, wanted)
         if offer.object_format != "sha1":
             raise ConfigInvalid.of(
-                self._transport.subject, f"uses {printable(offer.object_format, 40)} ids; only SHA-1 repositories are supported"
+                self._transport.subject,
+                f"uses {'sha256' if offer.object_format == 'sha256' else 'other'} ids; only SHA-1 repositories are supported",
             )
         self._offer = offer
         return offer
@@ -273,11 +271,10 @@ class GitHost:
                 raise
             if isinstance(error, PackBroken):
                 raise GitUnavailable.of(subject, f"the host sent a broken pack: {error}") from None
-            said = printable(self._mask(str(error)), 200)
-            if sha and any(word in said for word in _GONE):
+            if sha and error.gone:
                 fix = "push it again, or let the host serve it (git config uploadpack.allowAnySHA1InWant true)"
-                raise RefNotFound.of(f"commit {sha}", f"is gone from the host or not served by it ({said})", fix=fix) from None
-            raise GitUnavailable.of(subject, f"the host said: {said}") from None
+                raise RefNotFound.of(f"commit {sha}", "is gone from the host or not served by it", fix=fix) from None
+            raise GitUnavailable.of(subject, "the host refused by git's ERR", fix=self._transport.by_hand) from None
 
 
 def upload_pack(

@@ -28,8 +28,15 @@ _FLUSH = b"0000"
 _V0_WANTED = (b"multi_ack_detailed", b"side-band-64k", b"ofs-delta", b"no-progress")
 
 
+_GONE = (b"not our ref", b"unadvertised object", b"not a valid object", b"no such object", b"missing")
+
+
 class HostRefused(Exception):
-    """The host said ERR. Its words are untrusted."""
+    """The host said ERR. Its words aren't kept: it knows our credentials. `gone`: it hasn't what was asked for, or doesn't serve it."""
+
+    def __init__(self, said: bytes) -> None:
+        super().__init__()
+        self.gone = any(words in said for words in _GONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +170,7 @@ def _demultiplexed(lines: Framing) -> bytearray:
         if packet[0] == 1:
             pack += packet[1:]
         elif packet[0] == 3:
-            raise HostRefused(packet[1:].decode(errors="replace").strip())
+            raise HostRefused(packet[1:])
         elif packet[0] != 2:
             raise GitProtocolError("an unknown side-band channel")
     return pack
@@ -181,7 +188,7 @@ def _line(lines: Framing) -> bytes | None:
 def _checked(packet: bytes) -> bytes:
     """Return a packet. Raises HostRefused: it is the host's ERR."""
     if packet.startswith(b"ERR "):
-        raise HostRefused(packet[4:].decode(errors="replace").strip())
+        raise HostRefused(packet[4:])
     return packet
 
 

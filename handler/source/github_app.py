@@ -1,7 +1,8 @@
 """Installation tokens of a GitHub App: short-lived, for one repository, with no more permissions than are asked for.
 
 A JWT signed with the app's key buys one (docs.github.com: "Generating a JSON Web Token (JWT) for a GitHub App", "Create an installation
-access token for an app"). All targets of a repository share it until five minutes before its end. Each is masked at once.
+access token for an app"). All targets of a repository share it until five minutes before its end. What the API
+says is never shown, for it knows our token: a message has its status.
 """
 
 from __future__ import annotations
@@ -26,9 +27,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from handler.config.git_settings import GitHubAppAuth
-from handler.config.secret_mask import Mask, learn
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
-from handler.model.tree import printable
 from handler.source.bounded_connections import pools_for
 from handler.source.host_limits import HostLimits
 from handler.source.http_transport import explained
@@ -40,11 +39,9 @@ CONTENTS = {"contents": "read"}
 _BACKDATED = 60  # seconds: GitHub refuses a token from the future, and clocks differ
 _LIFETIME = 540  # GitHub takes at most ten minutes
 _SPARE = 300.0  # before its end a token is replaced: a fetch may take a while
-_AFTERWARDS = 600.0  # what has ended stays masked a little longer: clocks differ, and a log line of it may be late
 _YOUNG = 10.0  # a token refused so soon isn't an expired one
 _SKEW = 30.0
 _LARGEST = 65_536
-_HIDDEN = Mask()
 _TOKEN = re.compile(r"[\x21-\x7e]{1,2048}")
 
 
@@ -131,10 +128,9 @@ class GitHubApp:
         except (AnnealError, HTTPError, OSError, ValueError) as error:
             raise explained(error, self.subject) from None
         if status != 201:
-            raise self._refusal(status, answered, _said(body))
+            raise self._refusal(status, answered, limited=status == 403 and _is_limited(body))
         token, ends = self._checked(body)
         left = ends - (answered or time.time())
-        learn(token, f"{USER}:{token}", seconds=max(left, 0) + _AFTERWARDS)
         if left <= 0:
             raise GitUnavailable.of(self.subject, "the API gave a token that has ended already")
         return _Token(token, since, since + max(left - _SPARE, left / 2))
@@ -142,9 +138,7 @@ class GitHubApp:
     def _bearer(self, text: str) -> str:
         now = int(time.time())
         claims = {"iat": now - _BACKDATED, "exp": now - _BACKDATED + _LIFETIME, "iss": self._auth.app_id}
-        bearer = jwt.encode(claims, app_key(text, str(self._auth.private_key)), algorithm="RS256")
-        learn(bearer, seconds=_LIFETIME + _AFTERWARDS)
-        return bearer
+        return jwt.encode(claims, app_key(text, str(self._auth.private_key)), algorithm="RS256")
 
     def _post(self, bearer: str) -> tuple[int, float, bytes]:
         url = f"{self._auth.api_url.rstrip('/')}/app/installations/{self._auth.installation_id}/access_tokens"
@@ -195,9 +189,9 @@ class GitHubApp:
             raise GitUnavailable.of(self.subject, "the API's answer has a token or a time that can't be one")
         return token, ends.timestamp()
 
-    def _refusal(self, status: int, answered: float, said: str) -> AnnealError:
+    def _refusal(self, status: int, answered: float, *, limited: bool) -> AnnealError:
         auth, place, block = self._auth, shown_url(self._auth.api_url), self._use.block
-        words = f"{place} answered {status}{f' ({said})' if said else ''}"
+        words = f"{place} answered {status}"
         skew = time.time() - answered if answered else 0.0
         if 300 <= status < 400:
             return ConfigInvalid.of(self.subject, f"{words}; redirects are refused", fix=f"set {self._use.block}.githubApp.apiUrl")
@@ -206,7 +200,6 @@ class GitHubApp:
             return ConfigInvalid.of(
                 self.subject, f"{words}; our clock is {abs(skew):.0f} s {ahead} its", fix="set this machine's clock (NTP)"
             )
-        limited = status == 403 and "rate limit" in said.lower()  # docs.github.com: rate limits for the REST API
         if limited or status == 429 or status >= 500:
             return GitUnavailable.of(self.subject, words)
         checks = {
@@ -245,10 +238,6 @@ def _date(text: str) -> float:
         return 0.0
 
 
-def _said(body: bytes) -> str:
-    """Return GitHub's own message, masked: it might repeat what was sent."""
-    try:
-        answer = json.loads(body)
-        return printable(_HIDDEN(str(answer["message"])), 160)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
+def _is_limited(body: bytes) -> bool:
+    """Whether a 403 says that a rate limit is passed (docs.github.com: rate limits for the REST API)."""
+    return b"rate limit" in body.lower()

@@ -1,7 +1,8 @@
 """The HTTP API of a git host: JSON in, JSON out, every answer bounded in bytes and seconds, no redirect followed.
 
-Law: what a host says is masked and cut before it is shown; a request that may have arrived isn't sent again by itself, but for a
-connection that was closed while idle. The rows of `handler.feedback.git_hosts` say what is asked; this room says how.
+Law: what a host says is never shown, for it knows our credentials: a message has its status. A request that may have arrived isn't sent
+again by itself, but for a connection that was closed while idle. The rows of `handler.feedback.git_hosts` say what is asked; this room says
+how.
 """
 
 from __future__ import annotations
@@ -19,12 +20,10 @@ from urllib3.exceptions import HTTPError
 
 from handler import __version__
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
-from handler.model.host_answer import HostBusy, HostRefusal, Query
-from handler.model.tree import printable
+from handler.model.host_answer import HostBusy, HostDenied, HostRefusal, Query
 from handler.source.bounded_connections import Deadline, HttpRequest, Pools, content, location, send
 from handler.source.http_transport import explained, proxy_refused
 from handler.source.signin import SignIn
-from handler.source.upload_pack import shown_url
 
 MOST = 4 * 1024 * 1024
 """Bytes of one answer: a comment of 64 KiB comes back with its host's objects around it."""
@@ -35,6 +34,7 @@ _UNSAID = 60.0
 _SIGN_IN = 203  # Azure DevOps' page to sign in, in place of a refusal
 _PASSING = frozenset({408, 425})  # these say nothing of what was asked
 _DEEPEST = 8
+_SAID = 1000  # characters of what a host says that its rows may look through
 
 
 class WritePace:
@@ -64,8 +64,8 @@ class ApiTimes:
 class HostApi:
     """The API of one host below one URL. Safe to share between threads.
 
-    `subject`: how errors name it; `headers`: that each request has; `mask` hides secrets in what the host says. `needs`: what the token
-    must be allowed to do, for the fix where it isn't.
+    `subject`: how errors name it; `headers`: that each request has; `needs`: what the token must be allowed to do, for the fix where it
+    isn't.
     """
 
     def __init__(
@@ -76,7 +76,6 @@ class HostApi:
         pools: Callable[[str, str, str], Pools],
         ca_file: str = "",
         headers: Mapping[str, str] | None = None,
-        mask: Callable[[str], str] = str,
         times: ApiTimes = ApiTimes(),
     ) -> None:
         parts = urlsplit(url)
@@ -85,7 +84,6 @@ class HostApi:
         self._sign_in = sign_in
         self._pools = pools(parts.scheme, parts.netloc, ca_file)
         self._headers = {"Accept": "application/json", **(headers or {})}
-        self._mask = mask
         self._times = times
 
     def get(self, path: str, query: Query | None = None, needs: str = "") -> Any:
@@ -134,10 +132,9 @@ class HostApi:
             raise GitUnavailable.of(self.subject, "its API answers with something else than JSON") from None
 
     def _refusal(self, status: int, headers: Mapping[str, str], text: bytes, asked: str, needs: str) -> AnnealError:
-        said = printable(self._mask(_said(text)), 300)
-        words = f"{asked}: the API answered {status}{f' ({said})' if said else ''}"
-        if place := location(status, headers):
-            seen = f"{words}; it redirects to {self._mask(shown_url(place))}, and redirects are refused"
+        said, words = _said(text)[:_SAID], f"{asked}: the API answered {status}"
+        if location(status, headers):
+            seen = f"{words}, a redirect; redirects are refused"
             fix = "set repository.url to its real URL, and feedback.apiUrl; Azure DevOps redirects where the token is wrong"
             return AccessDenied.of(self.subject, seen, fix=fix)
         if status == 407:
@@ -146,7 +143,9 @@ class HostApi:
             return HostBusy.until(self.subject, words, pause)
         if status in (_SIGN_IN, 401, 403):
             named = f"; signed in by {self._sign_in.named}" if self._sign_in.named else ""
-            return AccessDenied.of(self.subject, f"{words}{named}", fix=f"let the token {needs or 'do that'}, or give another one")
+            denied = HostDenied.of(self.subject, f"{words}{named}", fix=f"let the token {needs or 'do that'}, or give another one")
+            denied.said = said
+            return denied
         if 400 <= status < 500 and status not in _PASSING:
             return HostRefusal.answered(self.subject, words, status, said)
         return GitUnavailable.of(self.subject, words)
@@ -193,7 +192,7 @@ def _said(text: bytes) -> str:
 
 
 def _flat(value: Any, deepest: int) -> str:
-    """Return the words of a part, whole: a secret that was cut wouldn't be known."""
+    """Return the words of a part."""
     if deepest and isinstance(value, dict):
         known = [_flat(each, deepest - 1) for key, each in value.items() if key in ("message", "detail", "errors", "base")]
         return ", ".join(known or [f"{key}: {_flat(each, deepest - 1)}" for key, each in list(value.items())[:5]])

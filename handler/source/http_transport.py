@@ -21,13 +21,13 @@ from urllib3.response import BaseHTTPResponse
 from handler.config.git_settings import token_user
 from handler.model.connection_failure import chain, tls_reason, words
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
-from handler.model.tree import printable
 from handler.source import git_protocol
 from handler.source.bounded_connections import Deadline, HttpRequest, Pools, send
 from handler.source.host_limits import HostLimits
 from handler.source.signin import SignIn
-from handler.source.upload_pack import counted, shown_url
+from handler.source.upload_pack import by_hand, counted, shown_url
 
+_PAGES = frozenset({"text/html", "text/plain", "application/json"})  # what those answer that don't speak git
 DENIALS = frozenset({401, 403, 404, 410})  # statuses that refuse the caller
 _TLS_FIXES = {
     9: "the host's certificate isn't valid yet: check this machine's clock",
@@ -102,7 +102,7 @@ class HttpTransport:
         parts = _checked(url)
         if ca_file and not Path(ca_file).is_file():
             raise ConfigInvalid.of(ca_file, "no such file", fix="set repository.tls.caFile")
-        self.subject = f"repository {shown_url(url)}"
+        self.subject, self.by_hand = f"repository {shown_url(url)}", by_hand(url)
         self._url = url.rstrip("/")
         self._sign_in = sign_in
         self._limits = limits
@@ -148,10 +148,8 @@ class HttpTransport:
     def _refuse(self, response: BaseHTTPResponse, result: str) -> None:
         status = response.status
         if 300 <= status < 400:
-            place = shown_url(response.headers.get("Location", ""))
-            raise ConfigInvalid.of(
-                self.subject, f"the host redirects to {place}; redirects are refused", fix="set repository.url to its real URL"
-            )
+            seen = f"the host answered {status}, a redirect; redirects are refused"
+            raise ConfigInvalid.of(self.subject, seen, fix=f"set repository.url to its real URL; {self.by_hand}")
         if status == 407:
             raise proxy_refused(self.subject)
         if status in DENIALS:
@@ -160,7 +158,9 @@ class HttpTransport:
             raise GitUnavailable.of(self.subject, f"the host answered {status}")
         kind = response.headers.get("Content-Type", "").partition(";")[0].strip()
         if kind != result or "Content-Encoding" in response.headers:
-            raise GitUnavailable.of(self.subject, f"the host answered with {printable(kind, 80) or 'no media type'} instead of {result}")
+            known = kind if kind in _PAGES else f"{'another' if kind else 'no'} media type"
+            seen = f"the host answered with {known} instead of {result}"
+            raise GitUnavailable.of(self.subject, seen, fix=self.by_hand)
 
     def _too_long(self, deadline: Deadline) -> GitUnavailable:
         return GitUnavailable.of(self.subject, f"took longer than {deadline.seconds:g} s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol, cast
@@ -16,9 +17,13 @@ CHUNK = 65536
 
 
 class UploadPack(Protocol):
-    """A repository's `git-upload-pack`, thread-safe; `subject`: its name. Requests and streams raise only AnnealErrors."""
+    """A repository's `git-upload-pack`, thread-safe; `subject`: its name. Requests and streams raise only AnnealErrors.
+
+    `by_hand`: what shows a person the host's own words, which aren't quoted: it knows our credentials.
+    """
 
     subject: str
+    by_hand: str
 
     def advertisement(self, deadline: Deadline, most: int) -> AbstractContextManager[BinaryIO]:
         """Ask what the host offers (git: gitprotocol-v2(5), version 2 preferred); at most `most` bytes of it."""
@@ -57,6 +62,11 @@ class Counted(io.RawIOBase):
 def counted(read1: Callable[[int], bytes], most: int, subject: str) -> BinaryIO:
     """Return a stream over `read1` that ends with SourceRefused after `most` bytes."""
     return cast(BinaryIO, io.BufferedReader(Counted(read1, most, subject), CHUNK))
+
+
+def by_hand(url: str) -> str:
+    """Return what shows a person what a host says, and where it redirects. `url`: one without a password, as the configuration has them."""
+    return f"see what it says: git ls-remote {shlex.quote(url)}"
 
 
 def shown_url(url: str) -> str:

@@ -78,7 +78,8 @@ def main(environ: Mapping[str, str], read: Callable[[Path], Settings] = load, ro
     prctl.keep_private()
     try:
         known = read(Path(environ["ANNEAL_CONFIG"]))
-        log.configure(resolve_all(known, environ, needs=DOOR, fetch=fetcher(environ)).mask)
+        log.configure()
+        resolve_all(known, environ, needs=DOOR, fetch=fetcher(environ))
     except AnnealError as error:
         sys.stderr.write(f"{error}\n")
         return 64

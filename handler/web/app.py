@@ -189,5 +189,5 @@ def _http_error(raised: HTTPException, *, html: bool) -> Response:
 
 def _unexpected(raised: Exception) -> Response:
     """Our own mistake: logged with its trace, answered without."""
-    _LOG.error("request failed", exc_info=raised, extra={"fields": {"method": request.method, "path": request.path}})
+    _LOG.error("request failed", exc_info=raised, extra={"fields": {"method": request.method, "path": _rule()}})
     return responses.refused(500, "internal", "internal error")

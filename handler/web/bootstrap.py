@@ -43,7 +43,7 @@ def application(environ: Mapping[str, str], read: Callable[[Path], Settings] = l
     """
     settings = read(Path(environ["ANNEAL_CONFIG"]))
     secrets = Rotation(settings, environ, needs=DOOR, fetch=fetcher(environ))
-    log.configure(secrets.mask)
+    log.configure()
     outbox = Outbox(Path(environ["ANNEAL_SOCKET"]))
     events = RunEvents()
     settle = partial(events.drained, SETTLE, "door")

@@ -10,6 +10,7 @@ from typing import Any
 
 from flask import Response
 
+from handler.config.instance_target import configured_as
 from handler.config.settings import Settings
 from handler.model.errors import AnnealError, BadPayload, Forbidden
 from handler.model.event import Decision, Job
@@ -46,7 +47,10 @@ class ReplayEndpoint:
                 raise Forbidden.of(f"token {actor}", f"may not {', '.join(sorted(missing))}")
             run = self.queue.put(job)
         except AnnealError as refusal:
-            _LOG.warning("replay refused", extra={"fields": {"target": target, "actor": actor, "code": refusal.code, "seen": str(refusal)}})
+            fields = {"actor": actor, "code": refusal.code}
+            if configured_as(self.settings, target):  # else the sender may have written anything there
+                fields |= {"target": target, "seen": str(refusal)}
+            _LOG.warning("replay refused", extra={"fields": fields})
             raise
         asked = {"commit": job.commit, "dryRun": job.dry_run, "force": job.force, "approve": job.approve, "unpin": job.unpin}
         _LOG.info("replay", extra={"fields": {"target": target, "actor": actor, "run": run, **asked, "rollback": job.rollback}})

@@ -36,9 +36,9 @@ _LAST = 2.0  # seconds that all clusters have for the last renewal of a server t
 
 
 class HeartbeatRenewal:
-    """The heartbeats of one server, for threads. `records`: the way to a target's cluster, raises AnnealError; `mask`: hides secrets."""
+    """The heartbeats of one server, for threads. `records`: the way to a target's cluster, raises AnnealError."""
 
-    def __init__(self, settings: Settings, records: Callable[[Target], StateObjects], mask: Callable[[str], str], renewed: Renewed) -> None:
+    def __init__(self, settings: Settings, records: Callable[[Target], StateObjects], renewed: Renewed) -> None:
         grouped: dict[Hashable, list[Target]] = defaultdict(list)
         for target in settings.targets:
             grouped[target.cluster].append(target)
@@ -46,7 +46,7 @@ class HeartbeatRenewal:
         self._pulses: dict[Hashable, _Pulse] = {}
         for cluster, targets in grouped.items():
             place = partial(renewed, called[targets[0].name].cluster)
-            self._pulses[cluster] = _Pulse(settings, records, mask, place, targets, self._pulses.values())
+            self._pulses[cluster] = _Pulse(settings, records, place, targets, self._pulses.values())
         self._of = {target.name: self._pulses[target.cluster] for target in settings.targets}
         self._threads: list[threading.Thread] = []
 
@@ -84,13 +84,12 @@ class _Pulse:
         self,
         settings: Settings,
         records: Callable[[Target], StateObjects],
-        mask: Callable[[str], str],
         renewed: Callable[[float], None],
         targets: list[Target],
         all_of_them: Collection[_Pulse],
     ) -> None:
         self.looks = dict.fromkeys((target.name for target in targets), -math.inf)
-        self._settings, self._records, self._mask, self._renewed = settings, records, mask, renewed
+        self._settings, self._records, self._renewed = settings, records, renewed
         self._target, self._all, self.lease = targets[0], all_of_them, ""
         self.last_watch = -math.inf
         self._wake, self._ended = threading.Event(), threading.Event()
@@ -144,7 +143,7 @@ class _Pulse:
 
     def _warn(self, error: AnnealError) -> None:
         if error.code != self._said:
-            fields = {"cluster": self._target.cluster.name, "why": self._mask(str(error)), "code": error.code}
+            fields = {"cluster": self._target.cluster.name, "why": str(error), "code": error.code}
             _LOG.warning("the heartbeat can't be renewed", extra={"fields": fields})
         self._said = error.code
 

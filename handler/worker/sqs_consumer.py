@@ -246,5 +246,4 @@ class SqsConsumer:
 
 
 def _warn(what: str, error: SenderError) -> None:
-    seen = "; ".join([str(error), *getattr(error, "__notes__", ())])
-    _LOG.warning(what, extra={"fields": {"code": error.code, "seen": seen}})
+    _LOG.warning(what, extra={"fields": {"code": error.code, "seen": str(error)}})

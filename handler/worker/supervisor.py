@@ -15,7 +15,6 @@ import socket
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,7 +133,8 @@ def serve(config: Path, bind: str, engine: Callable[[], Engine], door: Door, rea
     `bind`: `host:port`; `engine`: called in the worker process; `read`: how the configuration is read.
     """
     settings = read(config)
-    log.configure(resolve_all(settings, os.environ, fetch=fetcher(os.environ)).mask)
+    log.configure()
+    resolve_all(settings, os.environ, fetch=fetcher(os.environ))  # what is missing is found now
     queue_url(settings, os.environ)  # a mistake in it is found now, and not by every delivery
     with contextlib.ExitStack() as opened:
         listeners = {"ANNEAL_LISTEN": opened.enter_context(listen(bind, "--bind"))}
@@ -148,7 +148,8 @@ def serve(config: Path, bind: str, engine: Callable[[], Engine], door: Door, rea
 def work_alone(config: Path, engine: Callable[[], Engine], read: Callable[[Path], Settings] = load) -> int:
     """Run a configuration's worker without a door, on its queue. Raises ConfigInvalid, SecretUnavailable, QueueInvalid first."""
     settings = read(config)
-    log.configure(resolve_all(settings, os.environ, needs=RUNS, fetch=fetcher(os.environ)).mask)
+    log.configure()
+    resolve_all(settings, os.environ, needs=RUNS, fetch=fetcher(os.environ))  # what is missing is found now
     if not queue_url(settings, os.environ):
         raise QueueInvalid.of("queue", "none is configured, and without one no work arrives", fix=f"set {URL} or `queue.sqs.url`")
     return run_alone(settings, engine)
@@ -240,7 +241,7 @@ def _be(body: Callable[[], int]) -> None:
         prctl.die_with_parent(signal.SIGTERM)  # however the supervisor dies; where it can't be asked for, that leaves orphans
         status = body()
     except BaseException:  # noqa: BLE001 - a forked child may not return into its parent's code
-        traceback.print_exc()
+        _LOG.critical("a process ended unexpectedly", exc_info=True)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -61,7 +61,7 @@ TRIMMED = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a worker is made of. `reader`: how targets stand; `requests`: sent to API servers so far; `mask`: hides secrets in a text.
+    """What a worker is made of. `reader`: how targets stand; `requests`: sent to API servers so far.
 
     `look`: surveys the ticks of many targets; None: each has its run. `clock`: `tick`, or `drift` to compare live with git each time.
     `queue`: one that several workers share. `ways`: to the clusters, for heartbeats and health. `metrics`: the counting row of `FEEDBACK`.
@@ -72,7 +72,6 @@ class Parts:
     run: Run
     reader: TargetStatusReader
     requests: Callable[[], float] = lambda: 0.0
-    mask: Callable[[str], str] = str
     look: Look | None = None
     queue: SqsQueue | None = None
     clock: str = "tick"
@@ -119,7 +118,7 @@ class Worker:
         )
         events.add("log")
         live = events.add("live") if parts.live else None
-        self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.mask, parts.inspector, live)
+        self.answers = WorkerApi(self._queue.runs, parts.reader, self._offered, self._metrics.text, parts.inspector, live)
         self._stop = threading.Event()
         self._trims = 0.0
         self._ticks = Ticks(settings, parts.look, self._due, self._quiet, self._bulkheads.mute)
@@ -130,14 +129,14 @@ class Worker:
         if self._instances:
             known, self._instances.ask = self._instances.instances, self._due
             known.left += (self._ticks.forget, lambda name: events.announce(InstanceGone(name)))
-            self._instances.status = events.add("resource", known.ways, known.known, parts.mask)
+            self._instances.status = events.add("resource", known.ways, known.known)
         self._statuses = parts.statuses
         self._trigger = TriggerThread(parts.trigger, tuple(sorted(self._names)), self._due) if parts.trigger else None
         self._heart: HeartbeatRenewal | None = None
         self._health: HealthWatch | None = None
         if parts.ways:
-            self._heart = HeartbeatRenewal(settings, parts.ways.records, parts.mask, self._metrics.heartbeat)
-            self._health = HealthWatch(settings, parts.ways, parts.mask, self._heart.watched, events.announce)
+            self._heart = HeartbeatRenewal(settings, parts.ways.records, self._metrics.heartbeat)
+            self._health = HealthWatch(settings, parts.ways, str, self._heart.watched, events.announce)
             if parts.instances:
                 parts.instances.tell(self._health.add, self._health.remove)
             events.add("wakes", settings, parts.ways.records, self._wake)

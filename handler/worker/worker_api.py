@@ -15,7 +15,7 @@ from handler.app import pause
 from handler.app.target_status import Json, TargetStatusReader
 from handler.model import deadline
 from handler.model.errors import AnnealError, WorkerUnavailable
-from handler.model.to_json import masked, plain
+from handler.model.to_json import plain
 from handler.queues import message as codec
 from handler.queues.inbox import Closed
 from handler.queues.pending import Work
@@ -41,7 +41,6 @@ class WorkerApi:
     reader: TargetStatusReader
     accept: Callable[[Work], Json]
     exposed: Callable[[], str]
-    mask: Callable[[str], str] = str
     inspector: Callable[[], Inspector] | None = None
     live: LiveRuns | None = None
 
@@ -55,7 +54,7 @@ class WorkerApi:
         except Closed:
             raise
         except AnnealError as error:
-            return {"trouble": {"code": error.code, "message": self.mask(str(error))}}
+            return {"trouble": {"code": error.code, "message": str(error)}}
         except Exception:  # noqa: BLE001 - one question's mistake may not end the conversation
             _LOG.exception("a question wasn't answered", extra={"fields": {"question": question}})
             return {"trouble": {"code": "internal", "message": "internal error"}}
@@ -90,8 +89,7 @@ class WorkerApi:
     def _remembered(self, entry: RunEntry) -> Json:
         known: Json = {"target": entry.target, "trigger": entry.trigger, "actor": entry.actor, **entry.end, "run": entry.run}
         known |= {"status": entry.status, "since": stamp(entry.since), "requests": list(entry.requests), "source": "memory"}
-        found: Json = masked(known, self.mask)
-        return found
+        return known
 
     def ends(self, message: Json) -> Json:
         """Which of these requests this life of the worker knows, in which run, and whether that has ended."""
@@ -109,39 +107,38 @@ class WorkerApi:
 
     def changes(self, message: Json) -> Json:
         """What changed of the targets under way after `since` of the life `boot`; waits for the next change, for `wait` seconds at most."""
-        found = self.live.changes(str(message["boot"]), int(message["since"]), float(message["wait"])) if self.live else {}
-        return found | {"targets": masked(found["targets"], self.mask)} if found else {}
+        return self.live.changes(str(message["boot"]), int(message["since"]), float(message["wait"])) if self.live else {}
 
     def picture(self, message: Json) -> Json:
         """The picture of a target's run under way; None where none is known here."""
-        return {"picture": masked(self.live.picture(str(message["name"])) if self.live else None, self.mask)}
+        return {"picture": self.live.picture(str(message["name"])) if self.live else None}
 
     # --- plans, live looks, and what a person decides
     def gap(self, message: Json) -> Json:
         """How a target's objects and fields stand against git now. Raises WorkerUnavailable: nothing looks here."""
-        return {"gap": masked(self._inspector().gap_facts(message), self.mask)}
+        return {"gap": self._inspector().gap_facts(message)}
 
     def orphans(self, message: Json) -> Json:
         """What a target's next run would delete, and what it would keep. Raises as `gap`."""
-        return {"orphans": masked(self._inspector().orphans_facts(message), self.mask)}
+        return {"orphans": self._inspector().orphans_facts(message)}
 
     def tree(self, message: Json) -> Json:
         """The inventory of a target, with how each object does."""
-        return {"tree": self._shown(self._inspector().tree(str(message["name"])))}
+        return {"tree": plain(self._inspector().tree(str(message["name"])))}
 
     def events(self, message: Json) -> Json:
         """The events about a target's objects."""
-        return {"events": self._shown(self._inspector().events(str(message["name"])))}
+        return {"events": plain(self._inspector().events(str(message["name"])))}
 
     def logs(self, message: Json) -> Json:
         """The end of a pod's log, of an object of a target's inventory; `container`, `previous`: see `Inspector.logs`."""
         name, subject, container = (str(message.get(key) or "") for key in ("name", "object", "container"))
-        return {"logs": self._shown(self._inspector().logs(name, subject, container, previous=message.get("previous") is True))}
+        return {"logs": plain(self._inspector().logs(name, subject, container, previous=message.get("previous") is True))}
 
     def diff(self, message: Json) -> Json:
         """What changed between two recorded commits of a target."""
         asked = (str(message[key]) for key in ("name", "before", "after"))
-        return {"diff": self._shown(self._inspector().diff(*asked))}
+        return {"diff": plain(self._inspector().diff(*asked))}
 
     def suspend(self, message: Json) -> Json:
         """Pause a target, in its record. `seen`: see `pause.suspend`. Raises AnnealError."""
@@ -165,10 +162,6 @@ class WorkerApi:
         if self.inspector is None:
             raise WorkerUnavailable.of("worker", "looks at no cluster here", fix="ask anneal gap, anneal orphans")
         return self.inspector()
-
-    def _shown(self, value: object) -> Json:
-        found: Json = masked(plain(value), self.mask)
-        return found
 
     def metrics(self, message: Json) -> Json:  # noqa: ARG002 - all questions have one signature
         """Our metrics, in Prometheus' text format."""

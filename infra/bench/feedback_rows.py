@@ -118,7 +118,7 @@ def _line(bed: Bed, space: str, url: str) -> _Line:
     secrets = resolve_all(settings, ENVIRONMENT, needs=RUNS)
     handler = Handler(settings, secrets, bed.sandbox, {"KUBECONFIG": str(bed.kubeconfig)}, Options(announce=events.announce))
     if settings.has_commit_statuses:
-        events.add("statuses", settings, handler, secrets.mask)
+        events.add("statuses", settings, handler)
     return _Line(Shop(bed, shop.work, target), handler, events)
 
 

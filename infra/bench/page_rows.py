@@ -126,7 +126,7 @@ def _asked(port: int, cookie: str) -> float:
 def _parts(bed: Bed, settings: Settings) -> dict[str, float]:
     """Return the milliseconds of the parts of an answer, each alone."""
     handler = Handler(settings, Secrets(), bed.sandbox, {})
-    reader = TargetStatusReader(settings, handler.records, lambda text: text)
+    reader = TargetStatusReader(settings, handler.records)
     names = [target.name for target in settings.targets]
     rows = reader.targets(names)
     asked = Choice()

@@ -24,7 +24,7 @@ class Watching:
         self.shop = shop
         self.said: list[tuple[str, HealthState]] = []
         settings = replace(shop.settings, health_interval=2.0)
-        self.heart = HeartbeatRenewal(settings, shop.handler.records, str, lambda *_: None)
+        self.heart = HeartbeatRenewal(settings, shop.handler.records, lambda *_: None)
         self.watch = HealthWatch(settings, shop.handler, str, self.heart.watched, self._changed)
         self.heart.start()
         self.watch.start()

@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import logging
-import os
 import time
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
@@ -19,7 +18,6 @@ from handler.app.target_status import TargetStatusReader
 from handler.cli.follow_up_commands import NOTHING_GIVEN
 from handler.cli.next_step import next_step
 from handler.cli.target_page import _rows, facts
-from handler.config.secrets import resolve_all
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.model.to_json import plain
@@ -51,7 +49,7 @@ def logged() -> Iterator[io.StringIO]:
     stream = io.StringIO()
     root = logging.getLogger()
     kept, level = root.handlers[:], root.level
-    log.configure(lambda text: text, stream)
+    log.configure(stream)
     yield stream
     root.handlers[:] = kept
     root.setLevel(level)
@@ -65,8 +63,7 @@ def run(shop: Shop, job: Job) -> Result:
         results.append(shop.handler.run(asked))
         return results[-1]
 
-    secrets = resolve_all(shop.settings, os.environ, needs={"git"})
-    parts = Parts(keep, TargetStatusReader(shop.settings, shop.handler.records, secrets.mask), mask=secrets.mask)
+    parts = Parts(keep, TargetStatusReader(shop.settings, shop.handler.records))
     worker = Worker(shop.settings, parts)
     worker._work(Work.of(job))
     SCRAPED.append(worker._metrics.text())
@@ -77,7 +74,7 @@ def assert_silent(shop: Shop, logged: io.StringIO, *results: Result, planted: Se
     state = shop.kubectl.tried("get", "cm", f"anneal-{shop.name}", "-n", STATES, "-o", "yaml").stdout
     stored = shop.handler.store(shop.target).read()
     row = TargetRow(shop.target, time.time(), state=stored.state)
-    reader = TargetStatusReader(shop.settings, shop.handler.records, str)
+    reader = TargetStatusReader(shop.settings, shop.handler.records)
     outputs = {
         "results": repr(results),
         "messages": "".join(map(told, results)),

@@ -74,9 +74,9 @@ class Scene:
     def fresh(self) -> None:
         """Forget what was looked at."""
         handler = self.shop.handler
-        reader = TargetStatusReader(self.shop.settings, handler.records, handler.secrets.mask)
+        reader = TargetStatusReader(self.shop.settings, handler.records)
         inspector = Inspector(handler)
-        self.api = WorkerApi(RunIndex(), reader, lambda _: {}, str, handler.secrets.mask, lambda: inspector)
+        self.api = WorkerApi(RunIndex(), reader, lambda _: {}, str, lambda: inspector)
 
     def ask(self, question: str, **about: str) -> Any:
         """Put a question as the web process does; what a person could read is looked through."""

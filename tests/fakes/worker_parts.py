@@ -25,7 +25,7 @@ def parts_of(run: Run, settings: Settings | None = None, objects: FakeObjects | 
     def records(_target: Target) -> Readable:
         return found
 
-    return Parts(run, TargetStatusReader(settings, records, str))
+    return Parts(run, TargetStatusReader(settings, records))
 
 
 def remember(objects: FakeObjects, state: State) -> None:

@@ -47,8 +47,8 @@ class DueLook:
 class StatusLane:
     """The looks for one host. Safe to share between threads."""
 
-    def __init__(self, look: Callable[[DueLook], None], mask: Callable[[str], str]) -> None:
-        self._look, self._mask = look, mask
+    def __init__(self, look: Callable[[DueLook], None]) -> None:
+        self._look = look
         self._changed = threading.Condition()
         self._due: dict[str, DueLook] = {}
         self._thread: threading.Thread | None = None
@@ -119,5 +119,5 @@ class StatusLane:
         self.add(DueLook(due.target, time.monotonic() + pause, failures=due.failures + 1))
         if self._logged.get(due.target) != error.code:
             self._logged[due.target] = error.code
-            fields = {"target": due.target, "why": self._mask(str(error)), "code": error.code}
+            fields = {"target": due.target, "why": str(error), "code": error.code}
             _LOG.warning("commit statuses wait", extra={"fields": fields})

@@ -9,7 +9,6 @@ that came late, over an end that another process has posted, is followed by that
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -70,10 +69,10 @@ class _Look:
 
 
 class StatusPosting:
-    """Posts to one host; by one thread. `mask` takes secrets out of texts."""
+    """Posts to one host; by one thread."""
 
-    def __init__(self, settings: Settings, ways: RecordsAndHosts, mask: Callable[[str], str]) -> None:
-        self._settings, self._ways, self._mask = settings, ways, mask
+    def __init__(self, settings: Settings, ways: RecordsAndHosts) -> None:
+        self._settings, self._ways = settings, ways
         self._targets = {target.name: target for target in settings.targets}
         self._pending: dict[str, tuple[str, str]] = {}
 
@@ -127,7 +126,7 @@ class StatusPosting:
         if status.state == StatusState.UNTOUCHED:  # one for all such targets
             return CommitStatus(status.commit, status_context(self._settings.installation), StatusState.UNTOUCHED, _UNTOUCHED)
         context = status_context(self._settings.installation, target.name)
-        return CommitStatus(status.commit, context, StatusState(status.state), fitting(self._mask(status.text)), link)
+        return CommitStatus(status.commit, context, StatusState(status.state), fitting(status.text), link)
 
     def _is_sent(self, look: _Look, status: CommitStatus, *, is_news: bool) -> bool:
         """Send a status unless the host shows it already; return whether it shows it now: False: it refuses it for good."""
@@ -143,7 +142,7 @@ class StatusPosting:
                 raise AccessDenied(*(replace(each, fix=fix) for each in refusal.problems)) from None
             if refusal.status == 409:
                 raise Moved(*refusal.problems) from None  # of this repository; its host goes on with others
-            _LOG.warning("a commit status is refused", extra={"fields": {**fields, "why": self._mask(str(refusal))}})
+            _LOG.warning("a commit status is refused", extra={"fields": {**fields, "why": str(refusal)}})
             return False
         _LOG.info("commit status", extra={"fields": fields})
         return True

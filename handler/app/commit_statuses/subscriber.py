@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 from handler.app.commit_statuses.host_lane import DueLook, StatusLane
@@ -22,12 +22,12 @@ SOON = 0.3
 
 
 class CommitStatuses:
-    """A subscriber of events. `mask` takes secrets out of texts."""
+    """A subscriber of events."""
 
     hears: ClassVar[tuple[type, ...]] = (RunPhase, RunEnded, PlanHeld)
 
-    def __init__(self, settings: Settings, ways: RecordsAndHosts, mask: Callable[[str], str]) -> None:
-        self._settings, self._ways, self._mask = settings, ways, mask
+    def __init__(self, settings: Settings, ways: RecordsAndHosts) -> None:
+        self._settings, self._ways = settings, ways
         self._targets = {target.name: target for target in settings.targets if target.has_commit_statuses}
         self._lanes: dict[Hashable, tuple[StatusLane, StatusPosting]] = {}
         self._lock = threading.Lock()
@@ -68,6 +68,6 @@ class CommitStatuses:
         key = feedback.host_of(repository.url), feedback.api_url or repository.url.partition("://")[2].partition("/")[0]
         with self._lock:
             if key not in self._lanes:
-                posting = StatusPosting(self._settings, self._ways, self._mask)
-                self._lanes[key] = StatusLane(posting.look, self._mask), posting
+                posting = StatusPosting(self._settings, self._ways)
+                self._lanes[key] = StatusLane(posting.look), posting
             return self._lanes[key]

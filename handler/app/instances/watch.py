@@ -48,7 +48,6 @@ class InstanceWatch:
     def __init__(self, templates: TemplateRuns) -> None:
         self._runs, self._instances, ways = templates, templates.instances, templates.handler
         self._templates = {each.name: each for each in ways.settings.targets if each.is_template}
-        self._mask = ways.secrets.mask
         self._objects = FollowedObjects(ways, self._changed)
         self._due = DueJobs()
         self._stop = threading.Event()
@@ -166,7 +165,7 @@ class InstanceWatch:
                     self._objects.follow(template, each, "")
             except AnnealError as error:
                 left[name] = template
-                fields = {"target": name, "why": self._mask(str(error)), "code": error.code}
+                fields = {"target": name, "why": str(error), "code": error.code}
                 _LOG.warning("a trigger's objects can't be followed yet", extra={"fields": fields})
             else:
                 if not first:  # what there is at the start is the tick's

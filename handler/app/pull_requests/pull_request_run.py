@@ -6,8 +6,7 @@
     the status of its head        whatever becomes of the comment
     the comment                   while its head is still what was planned
 
-Law: nothing here raises; what a host or cluster can't do now comes again with growing pauses. In what is posted the configuration's secrets
-are masked.
+Law: nothing here raises; what a host or cluster can't do now comes again with growing pauses.
 """
 
 from __future__ import annotations
@@ -59,7 +58,6 @@ class PullRequestRuns:
 
     def __init__(self, handler: TargetRunner) -> None:
         self._handler = handler
-        self._mask = handler.secrets.mask
 
     def run(self, job: Job, stop: threading.Event) -> Result:
         """Plan one pull request; whatever goes wrong is in the result, and what may be done later is asked for again."""
@@ -70,7 +68,7 @@ class PullRequestRuns:
         except AnnealError as error:
             result = self._failed(job, error)
         result = replace(result, trigger=job.trigger, run=job.run, duration=round(time.monotonic() - since, 3))
-        fields = {"pull_request": job.target, "outcome": result.outcome, "seconds": result.duration, "seen": self._mask(result.message)}
+        fields = {"pull_request": job.target, "outcome": result.outcome, "seconds": result.duration, "seen": result.message}
         _LOG.log(logging.WARNING if result.outcome is Outcome.FAILED else logging.INFO, "pull request", extra={"fields": fields})
         return result
 
@@ -164,7 +162,7 @@ class PullRequestRuns:
             now = self._found(asked)
             if now is None or (now.head, now.base, now.is_open) != (found.head, found.base, found.is_open):
                 raise NewerHead.of(f"pull request {asked.number}", "has changed while it was planned")
-            return self._mask(text(replace(about, edited=edited), previews, asked.api.longest, folds=asked.api.folds))
+            return text(replace(about, edited=edited), previews, asked.api.longest, folds=asked.api.folds)
 
         refused: AnnealError | None = None
         try:
@@ -181,7 +179,7 @@ class PullRequestRuns:
     def _post(self, asked: _Asked, found: PullRequest, state: StatusState, words: str) -> None:
         """Post the status of a head, unless the host shows it already. Raises what the host raises."""
         context = status_context(self._handler.settings.installation, "pull-request", "plan")
-        status = CommitStatus(found.head, context, state, fitting(self._mask(words)))
+        status = CommitStatus(found.head, context, state, fitting(words))
         if not asked.api.shows(status):
             asked.api.post(status)
 
@@ -191,9 +189,7 @@ class PullRequestRuns:
         try:
             merge = merge_result(host, asked.api, found, asked.targets[0].path)
         except AuthorError as error:
-            mask = self._mask
-            trouble = (Problem(mask(each.subject), mask(each.message), mask(each.place), mask(each.fix)) for each in error.problems)
-            return replace(about, trouble=tuple(trouble)), []
+            return replace(about, trouble=error.problems), []
         about = replace(about, base=merge.base, diverged=merge.diverged)
         previews = list[TargetPreview]()
         for target in asked.targets:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,10 +65,10 @@ def conditions(target: Target, state: State | None, now: float, unrecorded: Resu
     return (whole, InstanceCondition(ROLLOUT, *_of(current, reason), said, target.name, current), *parts[:room])
 
 
-def merged(live: Mapping[str, Any], wanted: Iterable[InstanceCondition], generation: int, now: float, mask: Callable[[str], str]) -> Any:
+def merged(live: Mapping[str, Any], wanted: Iterable[InstanceCondition], generation: int, now: float) -> Any:
     """Return the status of a live object with these conditions; equal to what it has where nothing changes.
 
-    `generation`: that the conditions are of, 0: unknown or not counted; `now`: seconds since the epoch; `mask`: takes secrets out of texts.
+    `generation`: that the conditions are of, 0: unknown or not counted; `now`: seconds since the epoch.
     """
     status = live.get("status")
     status = status if isinstance(status, dict) else {}
@@ -76,7 +76,7 @@ def merged(live: Mapping[str, Any], wanted: Iterable[InstanceCondition], generat
     stands = stands if isinstance(stands, list) else []
     known = {_type(each): each for each in stands if isinstance(each, dict)}
     observed = max(generation, _count(status.get("observedGeneration")))
-    made = {each.type: _condition(each, known.get(each.type), observed, now, mask) for each in wanted}
+    made = {each.type: _condition(each, known.get(each.type), observed, now) for each in wanted}
     kept = [made.pop(each["type"]) if _type(each) in made else each for each in stands if _type(each) in made or not _is_ours(_type(each))]
     return {**status, "conditions": [*kept, *made.values()], **({"observedGeneration": observed} if observed else {})}
 
@@ -104,9 +104,9 @@ def is_open(live: Mapping[str, Any]) -> bool:
     return 0 < _count(ready.get("observedGeneration")) < _count(live["metadata"].get("generation"))
 
 
-def _condition(each: InstanceCondition, known: Any, observed: int, now: float, mask: Callable[[str], str]) -> dict[str, Any]:
+def _condition(each: InstanceCondition, known: Any, observed: int, now: float) -> dict[str, Any]:
     moved = known.get("lastTransitionTime") if known and known.get("status") == each.status else None
-    message = mask(each.message)
+    message = each.message
     return {
         "type": each.type,
         "status": each.status,
@@ -114,7 +114,7 @@ def _condition(each: InstanceCondition, known: Any, observed: int, now: float, m
         "message": message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…",
         "lastTransitionTime": moved if isinstance(moved, str) and moved else stamp(now),
         **({"observedGeneration": observed} if observed else {}),
-        "name": mask(each.name),
+        "name": each.name,
         "currentStatus": each.current,
     }
 

@@ -54,7 +54,7 @@ class Gitea(GitHubLike):
         except GitUnavailable:
             if self._ask.find(f"{self._repository}/git/commits/{status.commit}", _BRIEF, _CONTENTS) is None:
                 words = f"it has no commit {status.commit}"
-                raise HostRefusal.answered(self._ask.subject, words, NO_COMMIT, words) from None
+                raise HostRefusal.answered(self._ask.subject, words, NO_COMMIT) from None
             raise
 
     def add_comment(self, number: int, text: str) -> HostComment:
@@ -84,7 +84,7 @@ class Gitea(GitHubLike):
             if not rows:
                 return list(dict.fromkeys(parent for parents in own.values() for parent in parents if parent not in own)) if own else [head]
         words = f"more than {FARTHEST:,} commits of the head aren't in the base"
-        raise HostRefusal.answered(self._ask.subject, words, 422, words)
+        raise HostRefusal.answered(self._ask.subject, words, 422)
 
     def _own(self, base: str, head: str, page: int) -> list[Answered]:
         """Return a page of the commits that one has and another has not, the newest first."""

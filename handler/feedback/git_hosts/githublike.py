@@ -14,7 +14,7 @@ from handler.feedback.git_hosts.answers import NO_COMMIT, Answered, Asking, is_n
 from handler.feedback.git_hosts.repository_url import RepositoryUrl
 from handler.model.commit_status import CommitStatus, StatusState
 from handler.model.errors import AccessDenied
-from handler.model.host_answer import HostRefusal, JsonApi
+from handler.model.host_answer import HostDenied, HostRefusal, JsonApi
 from handler.model.pull_request import HostComment, PullRequest
 
 PAGES = 20
@@ -108,7 +108,7 @@ class GitHubLike:
         """Create a comment."""
         try:
             return _comment(self._ask.send("POST", f"{self._repository}/issues/{number}/comments", {"body": text}, needs=_COMMENTS))
-        except AccessDenied as denied:
+        except HostDenied as denied:
             raise _refused(denied) from None
 
     def edit_comment(self, number: int, comment: str, text: str) -> HostComment | None:
@@ -117,7 +117,7 @@ class GitHubLike:
             return None
         try:
             found = self._ask.change("PATCH", self._comment(comment), {"body": text}, needs=_COMMENTS)
-        except AccessDenied as denied:
+        except HostDenied as denied:
             raise _refused(denied) from None
         return _comment(found) if found else None
 
@@ -135,9 +135,9 @@ def _comment(found: Answered) -> HostComment:
     return HostComment(found.key("id"), found.words("user", "login"), found.words("body"))
 
 
-def _refused(denied: AccessDenied) -> AccessDenied | HostRefusal:
+def _refused(denied: HostDenied) -> AccessDenied | HostRefusal:
     """Return the error of a refused comment: that a conversation is locked says nothing of the token."""
-    if not any(words in str(denied) for words in _LOCKED):
+    if not any(words in denied.said for words in _LOCKED):
         return denied
     refusal = HostRefusal(*(replace(each, fix="unlock the conversation") for each in denied.problems))
     refusal.status = 403

@@ -1,8 +1,8 @@
 """One bounded GET: what it may send, how long it may take, where it may lead, whom it may trust.
 
 Law: a redirect is followed only below a listed prefix; each request carries what its own prefix signs in with, and a token of a registry
-stays with that registry. Bodies are never unpacked, so that a size is a size. A vendor's exception may hold a proxy's or a host's secrets:
-errors are in our own words.
+stays with that registry. Bodies are never unpacked, so that a size is a size. Errors are in our own words, and name what was asked; of
+where a host leads they name the origin alone: it knows our credentials.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ MakePools = Callable[[str, str, str], Pools]  # (scheme, host:port, file of auth
 
 @dataclass(frozen=True, slots=True)
 class ChartAnswer:
-    """What a host answered. `url`: where in the end; `headers`: without regard to case."""
+    """What a host answered. `url`: where in the end; `asked`: what was asked, for messages; `headers`: without regard to case."""
 
     status: int
     url: ChartUrl
+    asked: str
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
 
@@ -41,7 +42,7 @@ class ChartAnswer:
 class ChartRequest:
     """One GET. `most`: bytes of its answer; `authorization`: instead of what the source signs in with; None: that.
 
-    `expected`: statuses that are returned, beside 200, instead of raised.
+    `expected`: statuses that are returned, beside 200, instead of raised. `shown`: how messages name it; empty: by its URL.
     """
 
     url: ChartUrl
@@ -50,6 +51,7 @@ class ChartRequest:
     accept: str = "*/*"
     authorization: str | None = None
     expected: frozenset[int] = frozenset()
+    shown: str = ""
 
 
 class ChartHttp:
@@ -66,42 +68,41 @@ class ChartHttp:
         Raises ChartNotAllowed: a redirect elsewhere; AccessDenied; ConfigInvalid: its certificate isn't trusted, or no host can have the
         listed name; ChartUnavailable: it isn't there, too large, too slow, or no answer at all.
         """
-        request = asked
+        request, shown = asked, asked.shown or str(asked.url)
         for _ in range(self.limits.redirects + 1):
-            answer = self._answer(deadline, request, subject)
+            answer = self._answer(deadline, request, shown, subject)
             place = location(answer.status, answer.headers)
             if not place:
                 return answer if answer.status in {200, *asked.expected} else _refuse(answer, request.source, subject)
-            request = self._redirected(request, place, subject)
-        raise ChartUnavailable.of(subject, f"{asked.url} redirects more than {self.limits.redirects} times")
+            request = self._redirected(request, place, shown, subject)
+        raise ChartUnavailable.of(subject, f"{shown} redirects more than {self.limits.redirects} times")
 
-    def _redirected(self, request: ChartRequest, place: str, subject: str) -> ChartRequest:
+    def _redirected(self, request: ChartRequest, place: str, asked: str, subject: str) -> ChartRequest:
         try:
             url = request.url.joined(place)
         except ValueError as wrong:
-            raise ChartUnavailable.of(subject, f"{request.url} redirects to what {wrong}") from None
+            raise ChartUnavailable.of(subject, f"{asked} redirects to what {wrong}") from None
         if request.source.api.covers(request.url) and request.source.api.covers(url):
             return ChartRequest(url, request.source, request.most, request.accept, request.authorization)
-        source = self.sources.needed(url, subject, f"{request.url} redirects to", url.parent)
+        source = self.sources.needed(url, subject, f"{asked} redirects to", told=True)
         kept = request.authorization if source is request.source and url.origin == request.url.origin else None
         return ChartRequest(url, source, request.most, request.accept, kept)
 
-    def _answer(self, deadline: Deadline, request: ChartRequest, subject: str) -> ChartAnswer:
+    def _answer(self, deadline: Deadline, request: ChartRequest, asked: str, subject: str) -> ChartAnswer:
         try:
             response = self._sent(deadline, request)
             try:
                 body = b"" if location(response.status, response.headers) else content(response, request.most, deadline)
                 if body is None:
-                    raise ChartUnavailable.of(subject, f"{request.url} sends more than {request.most:,} bytes")
-                return ChartAnswer(response.status, request.url, response.headers, body)
+                    raise ChartUnavailable.of(subject, f"{asked} sends more than {request.most:,} bytes")
+                return ChartAnswer(response.status, request.url, asked, response.headers, body)
             finally:
                 deadline.watch(None)
                 response.close()
         except (AnnealError, HTTPError, OSError, ValueError) as error:
             if deadline.expired:
-                raise ChartUnavailable.of(subject, f"{request.url} took longer than {deadline.seconds:g} s") from None
+                raise ChartUnavailable.of(subject, f"{asked} took longer than {deadline.seconds:g} s") from None
             fix = f"charts: [{{url: {request.source.prefix}, caFile: <PEM file>}}]"
-            asked = str(request.url)
             raise explained(error, subject, asked, unavailable=ChartUnavailable, trust=fix, nonsense="no valid answer") from None
 
     def _sent(self, deadline: Deadline, request: ChartRequest) -> BaseHTTPResponse:
@@ -116,15 +117,15 @@ class ChartHttp:
 
 def _refuse(answer: ChartAnswer, source: ListedSource, subject: str) -> NoReturn:
     if answer.status in (401, 403):
-        raise denied(answer.status, answer.url, source, subject)
+        raise denied(answer.status, answer.asked, source, subject)
     if answer.status == 407:
         raise proxy_refused(subject)
     if answer.status in (404, 410):
-        raise ChartUnavailable.of(subject, f"{answer.url} answers {answer.status}: it isn't there, or not for these credentials")
-    raise ChartUnavailable.of(subject, f"{answer.url} answers {answer.status}")
+        raise ChartUnavailable.of(subject, f"{answer.asked} answers {answer.status}: it isn't there, or not for these credentials")
+    raise ChartUnavailable.of(subject, f"{answer.asked} answers {answer.status}")
 
 
-def denied(status: int, url: ChartUrl, source: ListedSource, subject: str) -> AccessDenied:
+def denied(status: int, url: str, source: ListedSource, subject: str) -> AccessDenied:
     """Return the error for a host that refuses what a source signs in with, or wants that it does."""
     if source.sign_in.named:
         seen = f"{url} answered {status} to our credentials ({source.sign_in.named})"

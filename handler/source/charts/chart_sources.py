@@ -45,15 +45,25 @@ class ListedSources:
         return max(found, key=lambda source: len(source.prefix.segments), default=None)
 
     def needed(
-        self, url: ChartUrl, subject: str, seen: str = "comes from", prefix: ChartUrl | None = None, instead: str = ""
+        self,
+        url: ChartUrl,
+        subject: str,
+        seen: str = "comes from",
+        prefix: ChartUrl | None = None,
+        instead: str = "",
+        *,
+        told: bool = False,
     ) -> ListedSource:
         """Return the same. `seen`: how the URL came up; `prefix`: what to list for it; None: itself; `instead`: a command without listing.
+
+        `told`: a host has led there, which knows our credentials: of the URL only the origin is named.
 
         Raises ChartNotAllowed with the line to add: no prefix covers it.
         """
         found = self.covering(url)
         if found is None:
-            fix = f"where that may be, add to the target: charts: [{{url: {printable(str(prefix or url))}}}]"
+            url, prefix = (url.root, url.root) if told else (url, prefix or url)
+            fix = f"where that may be, add to the target: charts: [{{url: {printable(str(prefix))}}}]"
             fix += f"; or let git hold it: {instead}" if instead else ""
             raise ChartNotAllowed.of(subject, f"{seen} {printable(str(url))}, which is below none of the target's `charts`", fix=fix)
         return found

@@ -118,7 +118,7 @@ class OciRegistry:
         except ValueError as wrong:
             raise self._nonsense(answer, f"a next page that {wrong}") from None
         if url.origin != page.origin or url.path != page.path:
-            raise self._nonsense(answer, f"a next page elsewhere: {url}")
+            raise self._nonsense(answer, "a next page elsewhere")
         return url
 
     def _get(self, url: ChartUrl, most: int, accept: str = "*/*") -> ChartAnswer:
@@ -128,7 +128,7 @@ class OciRegistry:
         if answer.status == 200:
             return answer
         if self._authorization != "" or answer.url.origin != url.origin:
-            raise denied(answer.status, answer.url, self._source, self._subject)
+            raise denied(answer.status, answer.asked, self._source, self._subject)
         self._authorization = self._signed_in(answer)
         request = ChartRequest(url, self._source, most, accept, self._authorization)
         return self._http.get(self._deadline, request, self._subject)
@@ -139,7 +139,7 @@ class OciRegistry:
         bearer = _BEARER.search(challenge)
         if not bearer:
             if not self._source.sign_in.named:
-                raise denied(answer.status, answer.url, self._source, self._subject)
+                raise denied(answer.status, answer.asked, self._source, self._subject)
             return None
         parameters = {name.lower(): value for name, value in _PARAMETER.findall(bearer[1])}
         try:
@@ -154,10 +154,11 @@ class OciRegistry:
         if source is None and realm.origin == self._base.origin:
             source = self._source
         if source is None:
-            source = self._http.sources.needed(realm, self._subject, f"{self._base} asks for a token of")
+            source = self._http.sources.needed(realm, self._subject, f"{self._base} asks for a token of", told=True)
         form = urlencode({"scope": f"repository:{self._name}:pull", **({"service": service} if service else {})})
         url = ChartUrl.of(f"{realm}?{realm.query}{'&' if realm.query else ''}{form}")
-        answer = self._http.get(self._deadline, ChartRequest(url, source, self._http.limits.token), self._subject)
+        request = ChartRequest(url, source, self._http.limits.token, shown=f"the token service of {self._base}")
+        answer = self._http.get(self._deadline, request, self._subject)
         body = self._json(answer)
         token = body.get("token") or body.get("access_token")
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
@@ -174,7 +175,7 @@ class OciRegistry:
         return found
 
     def _nonsense(self, answer: ChartAnswer, seen: str) -> ChartUnavailable:
-        return ChartUnavailable.of(self._subject, f"{answer.url} answers {seen}")
+        return ChartUnavailable.of(self._subject, f"{answer.asked} answers {seen}")
 
 
 def _digest(data: bytes) -> str:

@@ -14,19 +14,26 @@ from dulwich.protocol import Protocol
 
 from handler.config.git_settings import Repository
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
-from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
 from handler.source.host_limits import HostLimits
 from handler.source.signin import ReadSecret
 from handler.source.ssh.known_hosts import pinned
 from handler.source.ssh.private_key import load_key
 from handler.source.ssh.ssh_connection import Address, SshConnection, connected, translated
-from handler.source.upload_pack import counted, shown_url
+from handler.source.upload_pack import by_hand, counted, shown_url
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|[0-9A-Fa-f:.]+")
 _PATH = re.compile(r"/(?!-)[^\x00-\x1f\x7f'\"\\!`$]+")
-_DENIED = ("not found", "could not be found", "not appear to be a git repository", "denied", "no access", "access rights", "not exist")
+_DENIED = (
+    b"not found",
+    b"could not be found",
+    b"not appear to be a git repository",
+    b"denied",
+    b"no access",
+    b"access rights",
+    b"not exist",
+)
 _SAID = 2000
 
 
@@ -36,14 +43,14 @@ class SshUploadPack:
     def __init__(self, repository: Repository, read: ReadSecret, limits: HostLimits, again: ReadSecret | None = None) -> None:
         """Prepare; nothing is asked yet. `again` re-reads a refused key. Raises ConfigInvalid: an unusable URL, or no key."""
         self._address = address_of(repository.url)
-        self.subject = f"repository {shown_url(repository.url)}"
+        self.subject, self.by_hand = f"repository {shown_url(repository.url)}", by_hand(repository.url)
         if repository.auth.ssh is None:
             raise ConfigInvalid.of(shown_url(repository.url), "an ssh:// URL needs a key", fix=_KEY)
         self._auth = repository.auth.ssh
         self._read = read
         self._again = again or read
         self._limits = limits
-        self._command = f"git-upload-pack '{self._address.path}'"
+        self.asks = f"git-upload-pack '{self._address.path}'"
 
     @contextmanager
     def advertisement(self, deadline: Deadline, most: int) -> Iterator[BinaryIO]:
@@ -85,7 +92,7 @@ class SshUploadPack:
             if newer == texts:
                 raise
             connection = signed_in(newer)
-        return _Session(connection, self._command, self.subject, deadline, self._limits)
+        return _Session(connection, self, deadline, self._limits)
 
     def _texts(self, read: ReadSecret) -> tuple[str, str | None]:
         auth = self._auth
@@ -96,10 +103,10 @@ class SshUploadPack:
 class _Session:
     """The connection of one operation. `waiting`: a channel on which the host has spoken and we haven't."""
 
-    def __init__(self, connection: SshConnection, command: str, subject: str, deadline: Deadline, limits: HostLimits) -> None:
+    def __init__(self, connection: SshConnection, repository: SshUploadPack, deadline: Deadline, limits: HostLimits) -> None:
         self._connection = connection
-        self._command = command
-        self._subject = subject
+        self._repository = repository
+        self._subject = repository.subject
         self._deadline = deadline
         self._limits = limits
         self.waiting: _Channel | None = None
@@ -113,7 +120,7 @@ class _Session:
         most = self._limits.pack + self._limits.refs
         channel = self.waiting
         with translated(self._subject, self._deadline):
-            channel = channel or _Channel(self._connection.open(self._command, most, self._limits), self._subject)
+            channel = channel or _Channel(self._connection.open(self._repository.asks, most, self._limits), self._repository)
             try:
                 yield channel
             except (GitProtocolError, EOFError, OSError, ValueError, IndexError, paramiko.SSHException) as error:
@@ -125,11 +132,11 @@ class _Session:
 
 
 class _Channel:
-    """A running `git-upload-pack`; its standard error is kept for an error, up to a bound."""
+    """A running `git-upload-pack`; its standard error is kept up to a bound, to judge an error by, and never quoted."""
 
-    def __init__(self, channel: paramiko.Channel, subject: str) -> None:
+    def __init__(self, channel: paramiko.Channel, repository: SshUploadPack) -> None:
         self._channel = channel
-        self._subject = subject
+        self._subject, self._by_hand = repository.subject, repository.by_hand
         self._said = b""
         self._late = False  # dulwich takes a time-out for an end
 
@@ -148,11 +155,12 @@ class _Channel:
             return GitUnavailable.of(self._subject, "its host doesn't answer in time")
         self._channel.status_event.wait(1.0)  # set by the exit status, or when the connection breaks
         self._listen()
-        said = printable(" ".join(self._said.decode(errors="replace").split()), 200)
-        if any(word in said.lower() for word in _DENIED):
-            fix = "check repository.url, and that the key may read it"
-            return AccessDenied.of(self._subject, f"not found, or no access (the host said: {said})", fix=fix)
-        return GitUnavailable.of(self._subject, f"the host said: {said}" if said else "the host broke off its answer")
+        said, code = self._said.lower(), self._channel.exit_status
+        if any(words in said for words in _DENIED):
+            fix = f"check repository.url, and that the key may read it; {self._by_hand}"
+            return AccessDenied.of(self._subject, "not found, or no access", fix=fix)
+        seen = f"the host's git-upload-pack ended with exit code {code}" if code > 0 else "the host broke off its answer"
+        return GitUnavailable.of(self._subject, seen, fix=self._by_hand)
 
     def _read1(self, size: int) -> bytes:
         try:

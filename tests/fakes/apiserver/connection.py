@@ -45,7 +45,7 @@ class FakeConnection(ClusterConnection):
     """The way to a server in memory; `way` sees every call."""
 
     def __init__(self, server: ApiServer, way: Way = straight) -> None:
-        super().__init__(lambda: Loaded(HOST, {}, None), "memory")
+        super().__init__(lambda: Loaded(HOST, {}), "memory")
         self._pool = FakePool(server, way)
 
     def pool(self, size: int) -> urllib3.PoolManager:

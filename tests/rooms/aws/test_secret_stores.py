@@ -55,7 +55,6 @@ def test_a_secret_is_rotated_with_two_versions_valid_at_once(aws: Moto, caplog: 
     assert hooks() == [NEW, OLD], "what can't be fetched keeps its value"
     assert "isn't known in this region" in str([vars(record) for record in caplog.records])
     assert "CANARY" not in str([vars(record) for record in caplog.records])
-    assert rotation.mask(f"{OLD} {NEW}") == "*** ***"
 
 
 def test_parameters_are_decrypted_and_names_in_other_regions_found(aws: Moto) -> None:

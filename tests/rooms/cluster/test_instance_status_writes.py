@@ -130,7 +130,7 @@ def test_how_a_run_goes_stands_in_the_status_and_changes_no_instance(api: Api, d
         target.name, "default", "cluster", attempt=Attempt(COMMIT, "r", "s", "t", NOON), rollout=Progress(COMMIT, "d", NOON, steps=steps)
     )
     ways = Ways(api, discovery, state)
-    statuses = InstanceStatuses(ways, lambda name: target if name == target.name else None, str)
+    statuses = InstanceStatuses(ways, lambda name: target if name == target.name else None)
 
     def read() -> dict[str, Any]:
         assert statuses.settle(SOON)

@@ -67,7 +67,7 @@ def test_github_takes_a_thousand_statuses_of_a_context(on_github: MadeUp) -> Non
     api, commit = on_github.api(), on_github.commit()
     api.post(status(commit))
     on_github.host.statuses[commit] *= 1000
-    with pytest.raises(HostRefusal, match="reached the maximum number of statuses") as refused:
+    with pytest.raises(HostRefusal, match="the API answered 422") as refused:
         api.post(status(commit))
     assert refused.value.status == 422
     assert api.shows(status(commit))
@@ -80,7 +80,7 @@ def test_githubs_secondary_limit_is_a_pause(on_github: MadeUp) -> None:
     for _ in range(80):
         api.post(status(commit))
     now[0] = 20.0
-    with pytest.raises(HostBusy, match="secondary rate limit") as busy:
+    with pytest.raises(HostBusy, match="the API answered 403; again in 41 s") as busy:
         api.add_comment(number, "A plan")
     assert busy.value.pause == 41
     assert api.shows(status(commit))
@@ -277,7 +277,7 @@ def test_a_comment_that_was_changed_meanwhile_is_changed_by_its_new_version(on_b
     fails(host, 1, conflict)
     assert api.edit_comment(number, added.id, "Another plan") == replace(added, text="Another plan")
     fails(host, 2, conflict)
-    with pytest.raises(HostRefusal, match="out-of-date"):
+    with pytest.raises(HostRefusal, match="the API answered 409"):
         api.edit_comment(number, added.id, "A third plan")
 
 

@@ -15,7 +15,6 @@ from typing import Any, get_args
 from handler.app.git_host_apis import git_host_api
 from handler.config.feedback_settings import FeedbackSettings, GitHostName
 from handler.config.git_settings import Repository, SecretRef
-from handler.config.secret_mask import Mask
 from handler.config.secrets import Secret, Secrets
 from handler.feedback.git_hosts import GitHostApi
 from handler.model.commit_status import hashed
@@ -55,7 +54,7 @@ def way(name: str, url: str, token: str, api_url: str = "", **feedback: Any) -> 
     """Return what the app makes of a repository with feedback."""
     assert name in get_args(GitHostName)
     settings = FeedbackSettings(token=_REF, host=name, api_url=api_url, **feedback)  # type: ignore[arg-type]  # one of those
-    secrets = Secrets(git={_REF: Secret(token)}, masking=Mask.of([token]))
+    secrets = Secrets(git={_REF: Secret(token)})
     return git_host_api(Repository(url, feedback=settings), secrets, SharedConnections().pools)
 
 

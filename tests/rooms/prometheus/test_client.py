@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -50,19 +51,18 @@ def test_a_range_query_has_a_sample_for_each_step_the_newest_last(metrics: Prome
 
 
 @pytest.mark.parametrize("seconds", [0.0, 4.0])
-@pytest.mark.parametrize(
-    ("query", "said"), [("errors{", "parse error"), ("up[5m]", "range vector"), ('"text"', "string|text"), ("sum(", "parse error")]
-)
-def test_a_query_whose_result_is_no_vector_or_scalar_is_the_authors(
-    metrics: PrometheusClient, query: str, said: str, seconds: float
-) -> None:
-    with pytest.raises(RolloutFailed, match=f"can't evaluate the query: .*({said})"):
+@pytest.mark.parametrize("query", ["errors{", "up[5m]", '"text"', "sum("])
+def test_a_query_whose_result_is_no_vector_or_scalar_is_the_authors(metrics: PrometheusClient, query: str, seconds: float) -> None:
+    with pytest.raises(
+        RolloutFailed, match=r"can't evaluate the query: it is .*; see what it says: promtool query instant http"
+    ) as refused:
         metrics.query("", query, seconds, 1.0)
+    assert refused.value.problems[0].fix.endswith(shlex.quote(query))
 
 
 def test_a_422_by_duplicate_series_is_metrics_unavailable(metrics: PrometheusClient) -> None:
     two = tracks(a="1", b="1")
-    with pytest.raises(MetricsUnavailable, match=r"422: .*duplicate series"):
+    with pytest.raises(MetricsUnavailable, match="422: its error is execution"):
         metrics.query("", f"{two} * on(job) {two}")
 
 

@@ -6,7 +6,6 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, Tls
-from handler.config.secret_mask import Mask
 from handler.source.git_host import GitHost
 from handler.source.host_limits import HostLimits
 
@@ -34,5 +33,4 @@ class Secret:
 def opened(url: str, *, limits: HostLimits = PATIENT, secret: Secret | None = None, ca_file: str = "") -> closing[GitHost]:
     """Open a repository for a `with` statement."""
     auth = RepositoryAuth(basic=BasicAuth("deployer", SecretRef(env="GIT_TOKEN"))) if secret else RepositoryAuth()
-    mask = Mask.of([CANARY], [("deployer", CANARY)])
-    return closing(GitHost(Repository(url, auth=auth, tls=Tls(ca_file)), lambda _: secret or Secret(), limits, mask))
+    return closing(GitHost(Repository(url, auth=auth, tls=Tls(ca_file)), lambda _: secret or Secret(), limits))

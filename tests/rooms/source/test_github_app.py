@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 import logging
 import threading
 
 import pytest
 
-from handler.config import secret_mask
 from handler.config.git_settings import SecretRef
-from handler.config.secret_mask import Mask
 from handler.config.secrets import Secret
 from handler.model.errors import AccessDenied, AnnealError
 from handler.source.github_app import GitHubApp, repository_name
@@ -124,32 +121,6 @@ def test_token_and_key_are_in_no_error_log_or_representation(hub: Hub, caplog: p
     lines = [line for line in hub.api.key.read_text().splitlines() if not line.startswith("-----")]
     pairs = [base64.b64encode(f"x-access-token:{token}".encode()).decode() for token in hub.api.gave]
     assert [secret for secret in (*lines, *hub.api.gave, *pairs) if any(secret in text for text in [*seen, caplog.text])] == []
-
-
-def test_every_mask_of_the_process_knows_a_token_from_the_moment_it_is_made(hub: Hub) -> None:
-    mask = Mask.of(["another-secret"])
-    authorization = hub.app(Clock()).authorization()
-    [token] = hub.api.gave
-    for text in (token, authorization, json.dumps({"token": token}), f"https://x-access-token:{token}@github.com"):
-        assert token not in mask(text)
-        assert authorization.split()[1] not in mask(text)
-    assert mask("another-secret and a plain word") == "*** and a plain word"
-
-
-def test_a_token_and_what_bought_it_are_masked_beyond_their_end_and_then_forgotten(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(secret_mask, "_LEARNED", secret_mask._Learned(clock))
-    app, mask = hub.app(clock), Mask()
-    sizes = []
-    for _ in range(30):
-        app.authorization()
-        assert all(token not in mask(token) for token in hub.api.gave[-2:])  # the one before still lives for five minutes
-        sizes.append(secret_mask._LEARNED.spellings.count)
-        clock.now += 3301
-    assert len(set(hub.api.gave)) == 30
-    assert mask(hub.api.gave[0]) == hub.api.gave[0]
-    assert len(secret_mask._LEARNED._values) == 5  # one JWT, two tokens, each also with its user
-    assert max(sizes) < 2 * sizes[1]
 
 
 def test_an_apps_key_that_was_rotated_since_it_was_asked_for_buys_a_token_at_once(hub: Hub) -> None:

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from handler import __version__
-from handler.config.secret_mask import Mask
 from handler.config.secret_ref import SecretRef
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
-from handler.model.host_answer import HostBusy, HostRefusal
+from handler.model.host_answer import HostBusy, HostDenied, HostRefusal
 from handler.source.bounded_connections import Pools
 from handler.source.host_api import MOST, ApiTimes, HostApi, WritePace
 from handler.source.signin import Anonymous, SignIn, Token, basic
@@ -34,7 +33,7 @@ def token(read: Callable[[Any], Secret] = lambda _: Secret(CANARY), form: Callab
 
 def api(host: CannedHost, sign_in: SignIn | None = None, times: ApiTimes = PATIENT, **parts: Any) -> HostApi:
     """Return the API of a host; its connections are closed by the garbage collector, as urllib3 does it."""
-    return HostApi("API", host.url, sign_in or token(), Pools, mask=Mask.of([CANARY]), times=times, **parts)
+    return HostApi("API", host.url, sign_in or token(), Pools, times=times, **parts)
 
 
 @pytest.fixture
@@ -91,7 +90,7 @@ def test_a_token_that_is_the_same_still_is_not_tried_twice(host: CannedHost, sta
     with pytest.raises(AccessDenied) as refused:
         api(host).get("user", needs="read users")
     assert len(host.came) == 1
-    seen = "API: GET /user: the API answered {} (Bad credentials); signed in by feedback.token: token of environment variable TOKEN"
+    seen = "API: GET /user: the API answered {}; signed in by feedback.token: token of environment variable TOKEN"
     assert str(refused.value).startswith(seen.format(status)), refused.value
     assert refused.value.problems[0].fix == "let the token read users, or give another one"
 
@@ -107,9 +106,9 @@ def test_a_password_beside_a_user_is_basic(host: CannedHost) -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "words"),
     [
-        (Canned.of({"message": "No commit found"}, 422), HostRefusal, "GET /a: the API answered 422 (No commit found)"),
-        (Canned.of({"message": "Not Found"}, 404), HostRefusal, "GET /a: the API answered 404 (Not Found)"),
-        (Canned.of({"message": "in progress"}, 409), HostRefusal, "GET /a: the API answered 409 (in progress)"),
+        (Canned.of({"message": "No commit found"}, 422), HostRefusal, "GET /a: the API answered 422"),
+        (Canned.of({"message": "Not Found"}, 404), HostRefusal, "GET /a: the API answered 404"),
+        (Canned.of({"message": "in progress"}, 409), HostRefusal, "GET /a: the API answered 409"),
         (Canned(400, b"<h1>Bad Request (400)</h1>"), HostRefusal, "GET /a: the API answered 400"),
         (Canned(408), GitUnavailable, "GET /a: the API answered 408"),
         (Canned(425), GitUnavailable, "GET /a: the API answered 425"),
@@ -117,9 +116,9 @@ def test_a_password_beside_a_user_is_basic(host: CannedHost) -> None:
         (Canned(300), GitUnavailable, "GET /a: the API answered 300"),
         (Canned(302), GitUnavailable, "GET /a: the API answered 302"),
         (Canned(500), GitUnavailable, "GET /a: the API answered 500"),
-        (Canned.of({"message": "overload"}, 502), GitUnavailable, "GET /a: the API answered 502 (overload)"),
+        (Canned.of({"message": "overload"}, 502), GitUnavailable, "GET /a: the API answered 502"),
         (Canned(503, b"Service Unavailable"), GitUnavailable, "GET /a: the API answered 503"),
-        (Canned(203, b"<html>Sign in</html>"), AccessDenied, "GET /a: the API answered 203"),
+        (Canned(203, b"<html>Sign in</html>"), HostDenied, "GET /a: the API answered 203"),
         (Canned(407), AccessDenied, "the proxy answered 407"),
         (Canned(200, b"<html>Welcome</html>"), GitUnavailable, "its API answers with something else than JSON"),
         (Canned(200, b"[" * 100_000), GitUnavailable, "its API answers with something else than JSON"),
@@ -140,11 +139,12 @@ def test_an_answer_becomes_the_error_of_the_one_that_must_act(
     assert words in str(raised.value)
 
 
-def test_a_refusal_keeps_what_was_said(host: CannedHost) -> None:
+def test_a_refusal_keeps_what_was_said_for_the_rows_alone(host: CannedHost) -> None:
     host.answers = [Canned.of({"message": "Validation Failed", "errors": [{"field": "body", "message": "is too long"}]}, 422)]
     with pytest.raises(HostRefusal) as refused:
         api(host).send("POST", "a", {})
     assert (refused.value.status, refused.value.said) == (422, "Validation Failed; is too long")
+    assert "long" not in f"{refused.value} {refused.value!r}"
 
 
 @pytest.mark.parametrize(
@@ -176,12 +176,12 @@ def test_what_is_said_may_be_as_deep_as_it_likes(host: CannedHost) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_refused_and_named_without_its_secrets(host: CannedHost, status: int) -> None:
+def test_a_redirect_is_refused_and_not_quoted(host: CannedHost, status: int) -> None:
     host.answers = [Canned(status, b"", {"Location": f"https://a:{CANARY}@other.example.com/repositories/7/{CANARY}?code={CANARY}"})]
     with pytest.raises(AccessDenied) as refused:
         api(host).send("POST", "a", {"text": CANARY})
-    assert "it redirects to https://other.example.com/repositories/7/" in str(refused.value)
-    assert CANARY not in str(refused.value)
+    assert f"the API answered {status}, a redirect" in str(refused.value)
+    assert not {CANARY, "other.example.com"} & set(str(refused.value).replace("/", " ").split())
     assert len(host.came) == 1
 
 
@@ -221,21 +221,12 @@ def test_an_answer_that_drips_is_cut_by_the_deadline(host: CannedHost, body: byt
 # --- secrets
 
 
-@pytest.mark.parametrize("before", [0, 150, 280, 290, 295, 299, 4000])
-def test_a_secret_in_what_the_host_says_never_shows_in_part(host: CannedHost, before: int) -> None:
-    host.answers = [Canned.of({"message": f"{'x' * before}{CANARY}", "errors": [{"message": "y" * 400}]}, 400)]
-    with pytest.raises(HostRefusal) as refused:
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422, 429, 500])
+def test_nothing_that_the_host_says_is_shown(host: CannedHost, status: int) -> None:
+    host.answers = [Canned.of({"message": f"no {CANARY}", "error": CANARY, "errors": [{"message": CANARY[:9]}]}, status)] * 2
+    with pytest.raises(AnnealError) as refused:
         api(host).get("a")
-    shown = f"{refused.value} {refused.value.said}"
-    assert not any(CANARY[:size] in shown for size in range(6, len(CANARY) + 1)), shown
-    assert len(refused.value.said) <= 300
-
-
-def test_what_the_host_says_is_printable(host: CannedHost) -> None:
-    host.answers = [Canned.of({"message": "a\n\x1b[31mred\x00"}, 400)]
-    with pytest.raises(HostRefusal) as refused:
-        api(host).get("a")
-    assert refused.value.said == "a\\n\\x1b[31mred\\x00"
+    assert "canary" not in f"{refused.value} {refused.value!r} {refused.value.__cause__} {refused.value.__context__}"
 
 
 # --- pauses

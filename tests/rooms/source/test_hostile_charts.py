@@ -172,7 +172,7 @@ def test_an_archive_that_isnt_what_the_index_says(host: ChartHost, sandbox: Sand
     with pytest.raises(ChartUnavailable) as refused:
         fetcher(sandbox, ChartSource(host.address)).fetch(listed(host))
     assert digest(ARCHIVED) in str(refused.value)
-    assert f"says sha256:{'0' * 64}" in str(refused.value)
+    assert str(refused.value).endswith("index.yaml says another")
 
 
 def test_something_else_than_an_archive(host: ChartHost, sandbox: Sandbox) -> None:

@@ -104,20 +104,18 @@ def test_a_ref_that_points_to_no_id_is_refused(oid: bytes) -> None:
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_refused_and_credentials_never_arrive_there(status: int) -> None:
     with Hostile() as trap, Hostile(status=status, headers={"Location": trap.url + "/info/refs?token=x"}) as host:
-        with opened(host.url, secret=Secret()) as git, pytest.raises(ConfigInvalid, match="redirects to") as caught:
+        with opened(host.url, secret=Secret()) as git, pytest.raises(ConfigInvalid, match=f"answered {status}, a redirect") as caught:
             git.head(following(MAIN))
         assert trap.seen == []
-    assert "token=x" not in str(caught.value)
+    assert trap.url not in str(caught.value)
 
 
 @pytest.mark.parametrize("place", ["/other.git/info/refs", "//127.0.0.1:1/x", "https://deployer:hidden@git.invalid/x", "\x1b[31m", ""])
-def test_a_redirect_shows_where_to_and_no_credentials(place: str) -> None:
+def test_where_a_redirect_leads_is_not_quoted(place: str) -> None:
     with Hostile(status=302, headers={"Location": place}) as host, opened(host.url, secret=Secret()) as git:
-        with pytest.raises(ConfigInvalid, match="redirects to") as caught:
+        with pytest.raises(ConfigInvalid, match=r"answered 302, a redirect; .*; see what it says: git ls-remote http://[\d.:]+/shop.git$"):
             git.head(following(MAIN))
         assert len(host.seen) == 1
-    assert "hidden" not in str(caught.value)
-    assert str(caught.value).isprintable()
 
 
 def test_a_redirect_from_https_to_http_is_refused_and_credentials_never_arrive_there(tmp_path: Path) -> None:
@@ -131,7 +129,7 @@ def test_a_redirect_from_https_to_http_is_refused_and_credentials_never_arrive_t
         trap = stack.enter_context(Hostile())
         host = stack.enter_context(Hostile(status=302, headers={"Location": trap.url}, trust=trust))
         git = stack.enter_context(opened(host.url, secret=Secret(), ca_file=str(pem)))
-        with pytest.raises(ConfigInvalid, match="redirects to http://"):
+        with pytest.raises(ConfigInvalid, match="answered 302, a redirect"):
             git.head(following(MAIN))
         assert len(host.seen) == 1
         assert trap.seen == []

@@ -65,9 +65,7 @@ def working(fleet: Recorded, path: Path, deadline: float = DEADLINE) -> Iterator
         return result
 
     survey = TickSurvey(fleet.settings, handler, deadline)
-    worker = Worker(
-        fleet.settings, Parts(run, TargetStatusReader(fleet.settings, handler.records, str), handler.requests, look=survey.look)
-    )
+    worker = Worker(fleet.settings, Parts(run, TargetStatusReader(fleet.settings, handler.records), handler.requests, look=survey.look))
     thread = threading.Thread(target=worker.serve, args=(path,))
     thread.start()
     try:

@@ -92,7 +92,7 @@ def build(settings: Settings) -> Parts:
         write({"target": job.target, "trigger": job.trigger, "hint": job.hint, "pid": os.getpid(), "run": job.run})
         return Result(job.target, Outcome.APPLIED if job.hint else Outcome.UNCHANGED, commit=job.hint, run=job.run)
 
-    return Parts(run, TargetStatusReader(settings, records.read, str), events=events, live=True)
+    return Parts(run, TargetStatusReader(settings, records.read), events=events, live=True)
 
 
 def render(topic: str, data: Any) -> Mapping[str, str]:

@@ -22,7 +22,7 @@ class Looks:
     def __init__(self, *meets: AnnealError) -> None:
         self.made: list[DueLook] = []
         self.meets = list(meets)
-        self.lane = StatusLane(self.look, str)
+        self.lane = StatusLane(self.look)
 
     def look(self, due: DueLook) -> None:
         self.made.append(due)
@@ -40,7 +40,7 @@ def test_looks_for_one_target_are_one_with_all_that_was_heard() -> None:
         gate.wait(PATIENCE)
         looks.look(due)
 
-    held = StatusLane(look, str)
+    held = StatusLane(look)
     held.add(DueLook("other", 0.0))
     held.add(DueLook("shop", time.monotonic() + 60, frozenset({"a"})))
     held.add(DueLook("shop", 0.0, frozenset({"b"})))
@@ -102,7 +102,7 @@ def test_an_unexpected_exception_ends_one_look_alone(caplog: pytest.LogCaptureFi
         if due.target == "shop":
             raise KeyError("state")
 
-    lane = StatusLane(look, str)
+    lane = StatusLane(look)
     lane.add(DueLook("shop", 0.0))
     assert lane.settle(time.monotonic() + PATIENCE)
     lane.add(DueLook("cart", 0.0))

@@ -21,7 +21,7 @@ def records() -> Records:
 
 @pytest.fixture
 def posting(records: Records) -> StatusPosting:
-    return StatusPosting(records.settings, records, lambda text: text.replace("hunter2", "***"))
+    return StatusPosting(records.settings, records)
 
 
 def heard(*names: str) -> DueLook:
@@ -29,10 +29,10 @@ def heard(*names: str) -> DueLook:
 
 
 def test_an_end_is_posted_with_context_and_link_and_marked(records: Records, posting: StatusPosting) -> None:
-    records.put(owed(A, text="it says hunter2"))
+    records.put(owed(A, text="3 created"))
     posting.look(heard("run-a"))
     link = "https://anneal.example.com/ui/targets/shop"
-    assert records.host.posted == [CommitStatus(A, "anneal/blue/shop", StatusState.SUCCESS, "it says ***", link)]
+    assert records.host.posted == [CommitStatus(A, "anneal/blue/shop", StatusState.SUCCESS, "3 created", link)]
     assert [each.posted for each in records.statuses()] == [True]
     posting.look(heard())
     assert len(records.host.posted) == 1
@@ -49,7 +49,7 @@ def test_news_is_posted_without_a_question_and_the_rest_only_if_the_host_lacks_i
     posting.look(heard("run-a"))
     assert records.host.asked == 0
     records.put(owed(A), owed(B))  # as after a kill between post and mark
-    StatusPosting(records.settings, records, str).look(heard())
+    StatusPosting(records.settings, records).look(heard())
     assert records.host.asked == 2
     assert records.host.said == [(A, "success"), (B, "success")]
     assert all(each.posted for each in records.statuses())
@@ -115,7 +115,7 @@ def test_what_the_host_refuses_for_good_is_tried_once(
     records: Records, posting: StatusPosting, state: StatusState, caplog: pytest.LogCaptureFixture
 ) -> None:
     records.put(owed(A, state))
-    refusal = HostRefusal.answered("API", "the API answered 422 (hunter2)", 422, "hunter2")
+    refusal = HostRefusal.answered("API", "the API answered 422", 422, "hunter2")
 
     def refuse(_status: CommitStatus) -> None:
         raise refusal

@@ -52,7 +52,7 @@ def reader(objects: FakeObjects) -> TargetStatusReader:
     def here(_target: Target) -> FakeObjects:
         return objects
 
-    return TargetStatusReader(replace(known, targets=targets, health_interval=0.0), here, str, 60.0)
+    return TargetStatusReader(replace(known, targets=targets, health_interval=0.0), here, 60.0)
 
 
 def test_a_template_s_row_says_how_many_instances_there_are_and_how_many_are_in_trouble(

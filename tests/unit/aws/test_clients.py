@@ -26,14 +26,15 @@ def refused(code: str, message: str = "CANARY", operation: str = "GetSecretValue
     [
         (
             refused("AccessDeniedException", NOT_AUTHORIZED),
-            f"{WHO} may not secretsmanager:GetSecretValue; allow it secretsmanager:GetSecretValue on anneal/hook",
+            "allow it secretsmanager:GetSecretValue on anneal/hook, and kms:Decrypt on the key that encrypts it; who that is: aws sts get-",
         ),
         (
             refused("AccessDenied", NOT_AUTHORIZED, "AssumeRole", 403),
-            f"{WHO} may not sts:AssumeRole; allow it sts:AssumeRole on {ROLE}, and let the trust policy of that role name it",
+            f"may not sts:AssumeRole; allow it sts:AssumeRole on {ROLE}, and let the trust policy of that role name it; who that is: ",
         ),
-        (refused("AccessDeniedException", NO_KEY), "the handler's identity may not decrypt it; allow it kms:Decrypt on the key"),
-        (refused("AccessDeniedException", CIPHER, "GetParameter"), "may not decrypt it; allow it kms:Decrypt on the key"),
+        (refused("AccessDeniedException", NO_KEY), "on anneal/hook, and kms:Decrypt on the key"),
+        (refused("AccessDeniedException", CIPHER, "GetParameter"), "on it, and kms:Decrypt on the key"),
+        (refused("CANARY: an odd code"), "AWS answers an unknown code to GetSecretValue"),
         (refused("DecryptionFailure"), "may not decrypt it; allow it kms:Decrypt on the key"),
         (refused("ResourceNotFoundException"), "isn't known in this region and account; correct its name"),
         (refused("ParameterNotFound"), "isn't known in this region and account; correct its name"),
@@ -51,6 +52,7 @@ def test_aws_errors_that_the_operator_must_act_on(error: Exception, said: str) -
         assert isinstance(found, (kind, AccessDenied))
         assert said in str(found)
         assert "CANARY" not in str(found)
+        assert WHO not in str(found)
     assert isinstance(translated(error, "it", ALLOWED, SecretUnavailable), SecretUnavailable)
 
 

@@ -19,7 +19,7 @@ from tests.unit.engine.promoting_targets import following
 
 
 def test_webhook_secrets_are_resolved_by_the_web_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.app.log.configure", lambda _mask, **_: None)
+    monkeypatch.setattr("handler.app.log.configure", lambda **_: None)
     monkeypatch.delenv("ANNEAL_QUEUE_URL", raising=False)
     monkeypatch.delenv("ANNEAL_TEST_NOWHERE", raising=False)
     settings = Settings((), webhooks=WebhookSettings(WebhookSecrets((SecretRef(env="ANNEAL_TEST_NOWHERE"),))))
@@ -28,7 +28,7 @@ def test_webhook_secrets_are_resolved_by_the_web_process_alone(monkeypatch: pyte
 
 
 def test_a_target_that_runs_alone_by_the_clock_knows_all_others_and_needs_no_credential_of_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handler.app.log.configure", lambda _mask, **_: None)
+    monkeypatch.setattr("handler.app.log.configure", lambda **_: None)
     monkeypatch.delenv("ANNEAL_TEST_NOWHERE", raising=False)
     handlers: list[Handler] = []
 

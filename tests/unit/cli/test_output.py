@@ -1,4 +1,4 @@
-"""What is printed: masked, escaped, wrapped."""
+"""What is printed: escaped, wrapped, and of an unexpected exception no word."""
 
 from __future__ import annotations
 
@@ -6,26 +6,41 @@ import pytest
 
 from handler.cli import reports
 from handler.cli.output import Output, wrapped
-from handler.config.secret_mask import Mask
 from handler.model.errors import Problem
 
 SECRET = "canary-0123456789"
 
 
-def test_output_masks_secrets_and_escapes_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+EVIL = "\x1b]0;title\x07 \u202e"
+
+
+def test_output_escapes_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     text, as_json = Output(verbose=True), Output(as_json=True)
-    text.mask = as_json.mask = Mask.of([SECRET])
-    text.line(f"a {SECRET} \x1b]0;title\x07 \u202e")
-    text.detail(SECRET)
-    text.note(SECRET)
-    text.text(f"{SECRET}\n")
-    text.table(["HEAD"], [[f"{SECRET}\nline"]])
-    reports.unexpected(text, ValueError(SECRET))
-    reports.problems(text, [Problem(SECRET, SECRET, SECRET, SECRET)])
-    as_json.document({SECRET: [SECRET, {"key": SECRET}]})
+    text.line(f"a {EVIL}")
+    text.detail(EVIL)
+    text.note(EVIL)
+    text.text(f"{EVIL}\n")
+    text.table(["HEAD"], [[f"{EVIL}\nline"]])
+    reports.problems(text, [Problem(EVIL, EVIL, EVIL, EVIL)])
+    as_json.document({EVIL: [EVIL, {"key": EVIL}]})
+    printed = capsys.readouterr()
+    assert not set(EVIL) - {*"]0;title "} & set(printed.out + printed.err)
+    assert printed.out.splitlines()[0] == "a \\x1b]0;title\\x07 \\u202e"
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_of_an_unexpected_exception_the_class_and_the_place_are_told(capsys: pytest.CaptureFixture[str], as_json: bool) -> None:
+    try:
+        try:
+            raise KeyError(SECRET)
+        except KeyError as error:
+            raise ValueError(SECRET) from error
+    except ValueError as error:
+        reports.unexpected(Output(verbose=True, as_json=as_json), error)
     printed = capsys.readouterr()
     assert SECRET not in printed.out + printed.err
-    assert printed.out.splitlines()[0] == "a *** \\x1b]0;title\\x07 \\u202e"
+    assert "ValueError at tests/unit/cli/test_output.py:" in (printed.out if as_json else printed.err)
+    assert "KeyError\nwhich led to:\n" in printed.err
 
 
 LINE = "  unhealthy: Deployment/shop/api: 0 of 1 replica available; pod api-5c9f8d7b6-abcde: container main waits: CrashLoopBackOff"

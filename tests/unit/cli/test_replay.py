@@ -90,7 +90,7 @@ def test_a_failure_shows_its_problems(server: Server) -> None:
         ((429, refusal("too-many-requests", "100 requests wait")), "429: 100 requests wait", 1),
         ((502, b"<html>bad gateway"), "answers 502, and not as Anneal does", 1),
         ((200, b"[]"), "answers 200, and not as Anneal does", 1),
-        ((307, b"", {"Location": "https://elsewhere.example.com/"}), "redirects to https://elsewhere.example.com/", 1),
+        ((307, b"", {"Location": "https://elsewhere.example.com/"}), "307: it redirects elsewhere, where the token doesn't belong", 1),
     ],
 )
 def test_a_refusal_is_explained_and_not_followed_anywhere(server: Server, answer: Answer, seen: str, code: int) -> None:

@@ -27,7 +27,7 @@ class Handled(Records):
 
     def run(self, job: Job, _stop: threading.Event) -> Result:
         if not job.dry_run:
-            self.put(owed(A, text="password hunter2"))
+            self.put(owed(A, text="3 created"))
         return Result(job.target, Outcome.PLANNED if job.dry_run else Outcome.APPLIED, A, job.trigger, run="run-a")
 
 
@@ -38,8 +38,7 @@ def refused(_status: CommitStatus) -> None:
 def ran(records: Handled, *, sources: bool = False, **job: Any) -> Session:
     session = Session(Output(), {})
     session.settings = records.settings
-    secrets = SimpleNamespace(mask=lambda text: text.replace("hunter2", "***"))
-    session.__dict__ |= {"handler": records, "sandbox": SimpleNamespace(start=lambda: None), "secrets": secrets}
+    session.__dict__ |= {"handler": records, "sandbox": SimpleNamespace(start=lambda: None)}
     if sources:
         from_files: Any = SimpleNamespace()
         session.sources["shop"] = from_files
@@ -51,7 +50,7 @@ def ran(records: Handled, *, sources: bool = False, **job: Any) -> Session:
 def test_how_a_command_ends_is_shown_before_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
     records = Handled(shop())
     session = ran(records)
-    assert [(each.commit, str(each.state), each.text) for each in records.host.posted] == [(A, "success", "password ***")]
+    assert [(each.commit, str(each.state), each.text) for each in records.host.posted] == [(A, "success", "3 created")]
     assert [each.posted for each in records.statuses()] == [True]
     assert OWED not in capsys.readouterr().err
     assert session.events._subscriptions == {}, "nothing goes on behind the command"

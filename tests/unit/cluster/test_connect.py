@@ -11,7 +11,6 @@ import yaml
 
 from handler.cluster.connect import connect
 from handler.config.git_settings import SecretRef
-from handler.config.secret_mask import Mask
 from handler.config.settings import Cluster
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, ServerPinned
 
@@ -72,14 +71,6 @@ def test_the_master_flag_keeps_the_credentials_and_the_server_pin(tmp_path: Path
 
 def test_a_token_becomes_the_authorization_header(tmp_path: Path) -> None:
     assert connect(Cluster(), kubeconfig=write(tmp_path / "a"), environ={}).authorization() == "Bearer t0ken-value"
-
-
-def test_kubeconfig_credentials_are_masked_wherever_they_came_from(tmp_path: Path) -> None:
-    answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "CANARY-of-a-plugin"}}'
-    path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", f"echo '{answer}'"))
-    connect(Cluster(), kubeconfig=path, environ={})
-    connect(Cluster(), kubeconfig=write(tmp_path / "b", user={"token": "CANARY-of-a-file"}), environ={})
-    assert Mask()("CANARY-of-a-plugin CANARY-of-a-file https://one:6443 main") == "*** *** https://one:6443 main"
 
 
 def test_a_rotated_token_is_read_anew_on_refresh(tmp_path: Path) -> None:

@@ -13,25 +13,16 @@ import pytest
 
 from handler.cluster import connect as connecting
 from handler.cluster.connect import connect
-from handler.cluster.credentials import MASKED
-from handler.cluster.kubeconfig import MASKED_AGAIN, SecretStore
-from handler.config import secret_mask
-from handler.config.secret_mask import Mask
+from handler.cluster.kubeconfig import SecretStore
 from handler.config.settings import Cluster, Eks
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid
 from tests.rooms.source.certificates import Authority
-from tests.unit.cluster.kubeconfig_in_a_secret import REF, TTL, Described, Store, held, kubeconfig, later
+from tests.unit.cluster.kubeconfig_in_a_secret import REF, TTL, Store, held, kubeconfig, later
 
 
 def certificate(directory: Path) -> str:
     """Make a certificate with its key, one text."""
     return Authority(directory, "client").certificate("one").read_text()
-
-
-def test_words_of_a_kubeconfig_secret_arent_masked() -> None:
-    held(kubeconfig())
-    shown = "kind: Config, apiVersion: v1, current-context: main"
-    assert Mask()(f"{shown}, CANARY-token-of-one") == f"{shown}, ***"
 
 
 def test_two_connections_of_one_kubeconfig_secret_both_follow_its_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,27 +91,6 @@ def test_a_rotation_whose_token_fails_keeps_the_kubeconfig_before(monkeypatch: p
     monkeypatch.setattr(connecting, "_in_time", hangs)
     assert later(connection, monkeypatch) == "Bearer CANARY-token-of-one"
     assert connection.host == "https://one"
-
-
-def test_credentials_in_use_stay_masked_and_rotated_ones_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(secret_mask, "_LEARNED", secret_mask._Learned(lambda: now[0]))
-    monkeypatch.setattr("handler.cluster.connect.time.monotonic", lambda: now[0])
-    _, connection = held(kubeconfig(token="CANARY-token-of-one", password="CANARY-password"))
-    for _ in range(48):
-        now[0] += MASKED_AGAIN / 2
-        connection.authorization()
-        secret_mask.learn("another one", seconds=1)
-        assert Mask()("CANARY-token-of-one CANARY-password") == "*** ***"
-    now[0] += MASKED
-    secret_mask.learn("another one", seconds=1)
-    assert secret_mask._LEARNED._values.keys() == {"another one"}
-
-
-def test_eks_tokens_are_masked_by_their_maker() -> None:
-    connection = connect(Cluster(eks=Eks("prod")), environ={}, cloud=Described())
-    assert connection.authorization() == "Bearer k8s-aws-v1.abc"
-    assert not secret_mask._LEARNED._values
 
 
 def test_an_eks_cluster_without_aws_is_refused(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_what_is_refused_is_said_with_its_line_and_a_way_out(before: str, after:
     assert found.startswith(f"a.yaml:{expected}")
 
 
-def test_the_door_alone_resolves_the_page_s_secrets_and_masks_them() -> None:
+def test_the_door_alone_resolves_the_page_s_secrets_and_shows_none() -> None:
     settings = page_settings()
     found = resolve_all(settings, PAGE_SECRETS, needs=DOOR)
     page = found.page()
@@ -93,7 +93,6 @@ def test_the_door_alone_resolves_the_page_s_secrets_and_masks_them() -> None:
     assert (page.key.reveal(), [token.name for token, _ in page.tokens]) == (PAGE_SECRETS["PAGE_KEY"], ["ada", "bob", "eve"])
     assert (page.proxy and page.proxy.reveal(), page.oidc and page.oidc.reveal()) == (PAGE_SECRETS["PROXY"], PAGE_SECRETS["CLIENT"])
     for value in PAGE_SECRETS.values():
-        assert found.mask(f"a {value} b") == "a *** b"
         assert value not in f"{page!r} {found!r}"
     assert resolve_all(settings, {}, needs=RUNS).page() is None
 
@@ -152,4 +151,3 @@ def test_a_changed_key_and_token_are_taken_up_and_a_broken_one_is_not(tmp_path: 
     write(key, "short", 3)
     write(token, "short", 3)
     assert seen() == ("n" * 40, False)
-    assert rotation.mask("k" * 32) == "***"

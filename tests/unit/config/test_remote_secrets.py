@@ -10,8 +10,7 @@ from dataclasses import replace
 import pytest
 
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, WebhookSecrets
-from handler.config.remote_secrets import PAUSES, RemoteSecrets, SecretClocks, whole
-from handler.config.secret_mask import Mask
+from handler.config.remote_secrets import PAUSES, SecretClocks, whole
 from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.secrets import resolve_all
 from handler.config.settings import ReplaySettings, ReplayToken, Settings, Target, WebhookSettings
@@ -62,8 +61,6 @@ def test_keys_of_one_secret_are_one_question_and_are_rotated_together() -> None:
     rotating.now = TTL
     assert rotating.rotation.token(f"{NEW}-token".encode()) == settings.replay.tokens[0]
     assert (rotating.hooks(), store.asked[aws("anneal")]) == ([f"{NEW}-hook"], 2)
-    text = " ".join(f"{value}-{key}" for value in (OLD, NEW) for key in ("hook", "token", "password"))
-    assert "CANARY" not in rotating.rotation.mask(text), "what was there, and what is there"
 
 
 def test_two_versions_of_a_remote_secret_are_valid_until_the_old_ones_stage_ends(caplog: pytest.LogCaptureFixture) -> None:
@@ -168,23 +165,6 @@ def test_a_short_new_value_isnt_taken(caplog: pytest.LogCaptureFixture) -> None:
     rotating.now = TTL
     assert rotating.hooks() == [OLD]
     assert "is shorter than 16 characters" in str([vars(record) for record in caplog.records])
-
-
-def test_only_the_referred_key_of_a_document_is_masked() -> None:
-    document = json.dumps({"username": "anneal", "host": "github.com", "password": "CANARY-password"})
-    RemoteSecrets([aws("git", "password")], lambda _: document, TTL)
-    assert Mask()("anneal serves github.com by CANARY-password") == "anneal serves github.com by ***"
-
-
-def test_a_whole_text_is_masked_also_where_it_is_a_document() -> None:
-    document = json.dumps({"username": "anneal", "key": "CANARY"})
-    RemoteSecrets([aws("git")], lambda _: document, TTL)
-    assert Mask()(f"anneal {document}") == "anneal ***"
-
-
-def test_of_a_kubeconfig_nothing_is_masked_here() -> None:
-    RemoteSecrets([aws("prod")], lambda _: "apiVersion: v1\nkind: Config\n", TTL, masked=False)
-    assert Mask()("apiVersion: v1, kind: Config") == "apiVersion: v1, kind: Config"
 
 
 def test_a_lone_surrogate_in_one_secret_stops_no_other_rotation() -> None:

@@ -42,7 +42,7 @@ def handler() -> Handler:
 
 def door(records: Any, token: str = "ALL", inspector: Callable[[], Inspector] | None = None) -> Any:
     """Return what reads a path with a token: status and document."""
-    worker = behind(door_settings(), records, str, inspector)
+    worker = behind(door_settings(), records, inspector)
     app = create_app(
         door_settings(), door_secrets(), Kept(), lambda: True, worker=worker, metrics=EmfLines(lambda _line: None), routes=TOKENS
     )

@@ -73,7 +73,7 @@ class Deployed:
         self.declare("1")
         self.handler.run(Job("shop-prod", "tick", run=run_id("shop-prod")))
         secrets = replace(door_secrets(), page_secrets=resolve_all(SETTINGS, {**SECRETS, **PAGE_SECRETS}).page_secrets)
-        worker = behind(settings, self.handler.records, str, self._inspector if settings.page else None)
+        worker = behind(settings, self.handler.records, self._inspector if settings.page else None)
         lines = EmfLines(lambda _line: None)
         self.door = served(create_app(settings, secrets, self.queue, lambda: True, worker=worker, metrics=lines, routes=TOKENS))
 

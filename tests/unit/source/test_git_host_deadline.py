@@ -11,6 +11,6 @@ from tests.fakes.engine import SHOP
 
 
 def test_a_fetch_ends_by_the_deadline() -> None:
-    host = Host(SHOP, lambda _reference: Secret(""), mask=str)
+    host = Host(SHOP, lambda _reference: Secret(""))
     with deadline.until(time.monotonic() - 1.0):
         assert host._operation(lambda limits: limits.seconds) == deadline.LEAST

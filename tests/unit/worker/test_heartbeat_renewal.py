@@ -51,7 +51,7 @@ class Clusters:
         return self.of[target.cluster]
 
     def begin(self, known: Settings) -> HeartbeatRenewal:
-        made = HeartbeatRenewal(known, self.records, str, lambda *line: self.renewed.append(line))
+        made = HeartbeatRenewal(known, self.records, lambda *line: self.renewed.append(line))
         self.hearts.append(made)
         made.start()
         return made

@@ -112,7 +112,7 @@ class Watched(CommitStatuses):
     """Notes whose records it is asked to look at."""
 
     def __init__(self, records: Records) -> None:
-        super().__init__(records.settings, records, str)
+        super().__init__(records.settings, records)
         self.looks: list[str] = []
 
     def look(self, name: str) -> None:

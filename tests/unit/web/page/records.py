@@ -19,7 +19,7 @@ def reader(state: State | None) -> TargetStatusReader:
     objects = FakeObjects()
     if state is not None:
         remember(objects, replace(state, target=NAME, repository=SHOP))
-    return TargetStatusReader(door_settings(), lambda _target: objects, str, 60.0)
+    return TargetStatusReader(door_settings(), lambda _target: objects, 60.0)
 
 
 def row_of(state: State | None) -> dict[str, Any]:
