@@ -51,7 +51,7 @@ def test_threads_have_connections_of_their_own(shop: Shop) -> None:
 
 def test_a_repository_that_isnt_there_may_also_be_one_without_access(shop: Shop) -> None:
     url = shop.host.url_of("nowhere")
-    with shop.opened(url=url) as git, pytest.raises(AccessDenied, match="not found, or no access; check repository.url"):
+    with shop.opened(url=url) as git, pytest.raises(AccessDenied, match=r"not found, or no access; check repository\.url"):
         git.head(following(MAIN))
 
 
