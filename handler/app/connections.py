@@ -200,6 +200,7 @@ class Connections:
             targets=targets,
             state_namespace=namespace or settings.state_namespace,
             installation=installation or settings.installation,
+            installation_from="" if installation else settings.installation_from,
         )
         options = replace(self._options, places={}, sources={})
         options = replace(options, kubeconfig="", context="", master="") if cluster else options
@@ -211,7 +212,9 @@ class Connections:
     def store_at(self, target: Target, place: RecordPlace, objects: Callable[[Target], OwnObjects] | None = None) -> StateStore:
         """Return a record at any place of a target's cluster."""
         found = (objects or self.objects)(target)
-        return StateStore(found, place.namespace, place.name, place.installation, TOOLING, self._keep(target))
+        settings, name = self.settings, place.installation
+        before = (settings.installation_from if name == settings.installation else "", target.repository.url)
+        return StateStore(found, place.namespace, place.name, name, TOOLING, self._keep(target), before)
 
     def _keep(self, target: Target) -> Keep:
         """Return what completes a record as it is written; a directory's commits are on no git host."""

@@ -86,7 +86,8 @@ def _own(store: StateStore, name: str) -> State | None:
     if state is not None and not state.fresh and not store.writes(state):  # a fresh one goes wherever its target does
         seen = f"its record is of installation {state.installation}, which alone pauses and resumes it"
         other = "do that by its configuration, and give this target another name, or its record another `stateNamespace`"
-        fix = f"{other}; only where this installation replaces that one: `anneal retarget {name}`"
+        line = f"`installationFrom: {state.installation}`"
+        fix = f"{other}; only where this installation replaces that one: write {line}, or `anneal retarget {name}`"
         raise RequestRefused.of(f"target {name}", seen, fix=fix)
     refuse_renamed(state)
     return state

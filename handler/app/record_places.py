@@ -74,7 +74,8 @@ class TargetRecords:
             return None
         installation = "" if found.installation == self._ways.settings.installation else found.installation
         ours = not installation and found.home in self._homes(self._ways.cluster_uid(self._target))
-        return FoundRecord(found.target, found.namespace, installation, ours, found.namespace != self.namespace)
+        shared = self._ways.settings.is_shared
+        return FoundRecord(found.target, found.namespace, installation, ours, found.namespace != self.namespace, shared)
 
     def _homes(self, cluster_uid: str) -> set[str]:
         """Return the digests of where records of the target's repository belong, in every format."""

@@ -11,9 +11,10 @@ from typing import Any, Protocol
 
 from handler import __version__
 from handler.config.settings import Settings
+from handler.model.instance import template_of
 from handler.model.names import state_name
 from handler.state.cluster_port import Body, Kind, StateObjects
-from handler.state.configmap import INSTALLATION, foreign
+from handler.state.configmap import INSTALLATION, TARGET, foreign
 from handler.state.heartbeat import Beat, known
 from handler.state.known_summaries import summary_in
 from handler.state.record import TargetHealth
@@ -33,9 +34,17 @@ class Readable(StateObjects, Protocol):
 
 
 def listed(objects: Readable, settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return the metadata of every state of this installation on a cluster, by its name. Raises AnnealError."""
-    found = objects.overview("ConfigMap", settings.state_namespace, f"{INSTALLATION}={settings.installation}")
-    return {str(body["metadata"]["name"]): body["metadata"] for body in found}
+    """Return the metadata of every state of this installation on a cluster, by its name. Raises AnnealError.
+
+    Of the installation before only what configured targets may take over: the rest may be another configuration's.
+    """
+    names = ",".join(filter(None, (settings.installation, settings.installation_from)))
+    found = objects.overview("ConfigMap", settings.state_namespace, f"{INSTALLATION} in ({names})")
+    return {str(body["metadata"]["name"]): body["metadata"] for body in found if _is_ours(body["metadata"].get("labels") or {}, settings)}
+
+
+def _is_ours(labels: Mapping[str, str], settings: Settings) -> bool:
+    return labels.get(INSTALLATION) == settings.installation or settings.target(template_of(labels.get(TARGET, ""))) is not None
 
 
 def summary_of(metadata: Metadata, settings: Settings, target: str) -> Summary | None:

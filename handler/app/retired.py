@@ -3,8 +3,8 @@
 A target that was moved to another cluster is one on the cluster that it left, as long as another target is there.
 
 Law: nothing is asked for them. What `anneal apply -f` and the like have recorded is no configuration's to know, and is left out, as what a
-running server looks after. A record of a repository that no configured target has may be another configuration's: no command that deletes
-is advised for it.
+running server looks after. A record of an installation without a name of its own may be another configuration's: the command that is
+advised for it shows, and changes nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from handler.model.instance import is_instance, template_of
 from handler.model.names import state_name
 from handler.state.configmap import TARGET
 from handler.state.heartbeat import UNREAD, Pulse
-from handler.state.record import FORMAT
-from handler.state.summary import Summary, home_of
+from handler.state.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +38,10 @@ class ClusterRecords:
 class RetiredTarget:
     """A record without a target. `taken_by`: the target that takes it over, or has begun to; empty: none does.
 
-    `stranger`: no configured target is known to be of its repository; `moved_to`: the cluster that the target is on by now; empty: there is
-    none of its name; `next`: the command that ends it, or says of which repository it is; `template`: whose instance it is, `next_of_all`:
-    the same command for all of those; empty: it is no instance, or a target of the template's name is configured.
+    `stranger`: another configuration of this cluster may have it; `moved_to`: the cluster that the target is on by now; empty: there is
+    none of its name; `next`: the command that ends it, of a stranger shows what it has and of which repository it is; `template`: whose
+    instance it is, `next_of_all`: the same command for all of those; empty: it is no instance, or a target of the template's name is
+    configured.
     """
 
     target: str
@@ -76,10 +76,6 @@ def _on(cluster: Cluster, seen: Mapping[Cluster, ClusterRecords], settings: Sett
     gone = {
         name: moved for name, (metadata, _) in known.items() if (moved := _moved_to(name, metadata, cluster, seen, settings)) is not None
     }
-    homes = {summary.home for name, (_, summary) in known.items() if name not in gone}
-    if records.uid:
-        urls = {target.repository.url for target in settings.targets} | {""}  # a record that never got so far names none
-        homes |= {home_of(url, settings.installation, records.uid, each + 1) for url in urls for each in range(FORMAT)}
     takers = {target.renamed_from: target.name for target in settings.targets if target.renamed_from}
     for name, moved in gone.items():
         summary = known[name][1]
@@ -88,11 +84,11 @@ def _on(cluster: Cluster, seen: Mapping[Cluster, ClusterRecords], settings: Sett
             continue
         taker = summary.renamed_to or takers.get(name, "")
         taker = taker if summary.renamed_to or _may_take(known.get(taker)) else ""
-        stranger = summary.home not in homes
+        stranger = settings.is_shared and not taker
         more = (summary.commit, summary.subject, summary.orphans, taker, stranger, moved)
         left = cluster if moved else None
-        next_one = _next(name, settings.state_namespace, taker, left, stranger=stranger)
-        whole = _retire(template, left) if template and not (taker or stranger) else ""
+        next_one = f"anneal apply {taker}" if taker else _retire(name, left, shows=stranger)
+        whole = _retire(template, left, shows=stranger) if template and not taker else ""
         yield RetiredTarget(name, settings.state_namespace, cluster.name, *more, next_one, template, whole)
 
 
@@ -112,19 +108,11 @@ def _may_take(known: tuple[Metadata, Summary] | None) -> bool:
     return known is None or not known[1].commit or known[1].former
 
 
-def _next(name: str, namespace: str, taker: str, left: Cluster | None, *, stranger: bool) -> str:
-    if taker:
-        return f"anneal apply {taker}"
-    if stranger:
-        return f"kubectl get configmap {state_name(name)} -n {namespace} -o 'jsonpath={{.data.repository}}'"
-    return _retire(name, left)
-
-
-def _retire(name: str, left: Cluster | None) -> str:
+def _retire(name: str, left: Cluster | None, *, shows: bool) -> str:
     flags = [] if left is None else ["--context", left.context] if left.context else []
     if left is not None and (left.kubeconfig or not flags):
         flags = ["--kubeconfig", left.kubeconfig.file if left.kubeconfig and left.kubeconfig.file else "FILE", *flags]
-    return shlex.join(["anneal", "retire", name, "--prune", *flags])
+    return shlex.join(["anneal", "retire", name, "--prune", *(["--dry-run"] if shows else []), *flags])
 
 
 def _target_of(metadata: Metadata) -> str:

@@ -1,7 +1,7 @@
 """The end of a target by its record alone: on which cluster that is, and what ends it there.
 
 Law: the record says where its objects are, nothing else does; what may be deleted is judged as of a target that may use all of that. What a
-configured target declares by now, or may declare, isn't deleted.
+configured target declares by now isn't deleted; while it can't be seen what one declares, nothing is deleted or let go (`EndUnsure`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from handler.config.settings import Cluster, Prune, Settings, Target
 from handler.engine.planner.members import living
 from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
-from handler.model.errors import AccessDenied, AnnealError, OperatorError
+from handler.engine.run.errors import EndUnsure
+from handler.model.errors import AccessDenied, AnnealError
 from handler.model.instance import Instance, is_instance, template_of
 from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.plan.handover import may_declare
 from handler.plan.inventory import TargetMarks
 from handler.state.former import RecordName
+from handler.state.heartbeat import heartbeat_name
 from handler.state.record import State
 
 
@@ -94,25 +96,23 @@ def retire_of(
 
 
 def certain_claims(ways: TargetRunner, written: Settings, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
-    """Return which objects configured targets of this cluster declare at their heads. Raises OperatorError: one can't be rendered.
+    """Return which objects configured targets of this cluster declare at their heads. Raises EndUnsure: one can't be rendered.
 
     A template itself declares nothing, and what its instances declare isn't asked: those of one look after themselves.
     """
     alone = replace(written, targets=tuple(target for target in written.targets if not target.is_template))
-    return DeclaredClaims(ways, alone, certain=True).of(retiring, identities)
+    return DeclaredClaims(ways, alone).of(retiring, identities)
 
 
 @dataclass(slots=True)
 class DeclaredClaims:
     """What configured targets, and the instances of templates, claim of what retires. `written`: see `retire_of`.
 
-    Each is asked once, until `forget`. What can't be rendered may declare all that it is allowed to; `certain`: it is an error, where no
-    person sees what stays for ever. Safe to share between threads.
+    Each is asked once, until `forget`. What can't be rendered may declare all that it is allowed to. Safe to share between threads.
     """
 
     ways: TargetRunner
     written: Settings
-    certain: bool = False
     _declared: dict[str, dict[Identity, str] | AnnealError] = field(default_factory=dict)
     _instances: dict[str, Sequence[Target]] = field(default_factory=dict)
     _asking: threading.RLock = field(default_factory=threading.RLock)
@@ -123,7 +123,10 @@ class DeclaredClaims:
         self._instances.clear()
 
     def of(self, retiring: Target, identities: Collection[Identity]) -> dict[Identity, str]:
-        """Return which of these objects others on the cluster claim, each with the reason to keep it. Raises OperatorError: `certain`."""
+        """Return which of these objects others on the cluster claim, each with the reason to keep it.
+
+        Raises EndUnsure: one may claim some of them, and can't be asked.
+        """
         with self._asking:
             return self._of(retiring, identities)
 
@@ -138,8 +141,7 @@ class DeclaredClaims:
             try:
                 others = self._each(configured)
             except AnnealError as error:
-                found |= self._unseen(f"an instance of {configured.name}", configured, retiring, mine, error)
-                continue
+                raise _unseen(f"an instance of {configured.name}", configured, retiring, mine, error) from None
             for other in others:
                 if not (here and other.name == retiring.name):
                     found |= self._of_one(other, retiring, [each for each in mine if each not in found])
@@ -167,15 +169,8 @@ class DeclaredClaims:
                 self._declared[other.name] = error
         declared = self._declared[other.name]
         if isinstance(declared, AnnealError):
-            return self._unseen(f"target {other.name}", other, retiring, mine, declared)
+            raise _unseen(f"target {other.name}", other, retiring, mine, declared)
         return {each: declared[each] for each in mine if each in declared}
-
-    def _unseen(self, named: str, other: Target, retiring: Target, mine: Sequence[Identity], error: AnnealError) -> dict[Identity, str]:
-        seen = f"and that can't be seen: {error.problems[0] if error.problems else error}"
-        if self.certain:
-            fix = f"anneal check {other.name}"
-            raise OperatorError.of(f"target {retiring.name}", f"{named} may declare {mine[0]}, {seen}", fix=fix) from None
-        return dict.fromkeys(mine, f"{named} may declare it, {seen}")
 
 
 def exclusive_notes(ways: TargetRunner, written: Settings, retiring: Target, staying: Sequence[Change]) -> Iterator[str]:
@@ -196,6 +191,12 @@ def is_here(ways: Connections, other: Target, retiring: Target) -> bool:
         return True
 
 
+def _unseen(named: str, other: Target, retiring: Target, mine: Sequence[Identity], error: AnnealError) -> EndUnsure:
+    more = f" and {len(mine) - 1} more" if len(mine) > 1 else ""
+    seen = f"{named} may declare {mine[0]}{more}, and that can't be seen: {error.problems[0] if error.problems else error}"
+    return EndUnsure.of(f"target {retiring.name}", seen, fix=f"`anneal check {other.name}` says what it needs")
+
+
 def _declared(ways: TargetRunner, written: Settings, other: Target, retiring: Target) -> dict[Identity, str]:
     """Return what a target declares at its head, and what it has recorded, each with the reason to keep it. Raises AnnealError."""
     preparer = ways.preparer(other, ways.discovery(retiring))
@@ -208,9 +209,15 @@ def _declared(ways: TargetRunner, written: Settings, other: Target, retiring: Ta
 
 
 def _server(ways: TargetRunner, target: Target) -> str:
-    """Return the running server that looks after a target, or the gone template that it is of; empty: none does, as far as can be read."""
+    """Return the running server that looks after a target, or the gone template that it is of; empty: none does. Raises EndUnsure."""
     name = target.name if ways.settings.target(template_of(target.name)) else template_of(target.name)
-    found = ways.pulse(target).server(name)
+    pulse = ways.pulse(target)
+    if not pulse.readable:
+        lease = f"Lease/{ways.settings.state_namespace}/{heartbeat_name(ways.settings.installation)}"
+        raise EndUnsure.of(
+            f"target {target.name}", f"whether a server looks after it can't be seen: {lease} may not be read", fix=f"grant get on {lease}"
+        )
+    found = pulse.server(name)
     return found.name if found else ""
 
 

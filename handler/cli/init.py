@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shlex
 from pathlib import Path
 
 from handler.cli import init_hosts, reports
 from handler.cli.init_manifests import manifests
-from handler.cli.init_questions import Answers, answered, checkout_of, questions, split
+from handler.cli.init_questions import Answers, answered, checkout_of, name_of, questions, split
 from handler.cli.session import Session
 from handler.config.git_settings import token_user
 from handler.config.load import parse
@@ -29,6 +30,7 @@ _TEMPLATE = """\
 # Anneal's configuration. Every field and its default: docs/configuration.md in Anneal's repository; `anneal check` says what is wrong.
 apiVersion: anneal.dev/v1alpha1
 kind: Config
+installation: {installation}    # this file's own: by it one Anneal knows its records on a cluster; another anneal.yaml has another{before}
 stateNamespace: anneal-system        # states and Leases live there, in each target's cluster
 
 {webhooks}
@@ -71,13 +73,26 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     answers = answered(questions((*session.webhooks, init_hosts.NONE), checkout), given, session.output)
     checkout = checkout_of(checkout, answers)
     beside = checkout is not None and path.parent.resolve() == (checkout.root / answers["path"]).resolve()
-    text = _written(answers, path.name if beside else "")
+    names = _installation(session, path, answers["repository"])
+    text = _written(answers, path.name if beside else "", *names)
     parse(text, path.name, providers=session.webhooks)
     known = _ALWAYS | (manifests(checkout.root / answers["path"]).declared if checkout else set())
     lacking = [each for each in split(answers["namespace"]) if each not in known]
     _write(path, text, force)
     _print_next(session, path, answers, lacking)
     return reports.DONE_CODE
+
+
+def _installation(session: Session, path: Path, repository: str) -> tuple[str, str]:
+    """Return a new installation's name, and the one before: what the file that is replaced has deployed stays this configuration's."""
+    own = f"{name_of(repository)[:49]}-{secrets.token_hex(3)}"
+    if not path.exists():
+        return own, ""
+    try:
+        known = session.read(path)
+    except ConfigInvalid:
+        return own, ""
+    return (own, known.installation) if known.is_shared else (known.installation, known.installation_from)
 
 
 def _refuse(path: Path, force: bool) -> None:
@@ -91,11 +106,13 @@ def _refuse(path: Path, force: bool) -> None:
         raise ConfigInvalid.of(str(path.parent), "there is no such directory", fix=f"mkdir -p {shlex.quote(str(path.parent))}")
 
 
-def _written(answers: Answers, excluded: str) -> str:
-    """Return the file's text. `excluded`: its own name, where it lies among the manifests."""
+def _written(answers: Answers, excluded: str, installation: str, before: str) -> str:
+    """Return the file's text. `excluded`: its own name, where it lies among the manifests; `before`: the installation before, if any."""
     provider, namespaces = answers["provider"], split(answers["namespace"])
     webhooks = _WEBHOOKS.format(provider=provider, variable=init_hosts.variable(provider)) if provider != init_hosts.NONE else _NO_WEBHOOKS
     return _TEMPLATE.format(
+        installation=installation,
+        before=f"\ninstallationFrom: {before}    # each target's next run takes its record over from there" if before else "",
         webhooks=webhooks,
         name=_scalar(answers["name"]),
         url=_scalar(answers["repository"]),

@@ -1,9 +1,17 @@
-"""What `anneal retire` was asked for, and what it refuses: what another configuration, a server or a living object may have still."""
+"""What `anneal retire` was asked for, and what it refuses: what another configuration, a server or a living object may have still.
+
+Law: under an installation without a name of its own a record says not whose it is: it ends only for who names its repository, by
+`--repository` or typed where it is asked for.
+"""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import click
 
 from handler.app.instances.listed_objects import KindNotServed
 from handler.app.instances.registry import Instances
@@ -36,16 +44,16 @@ class RetireRequest:
 
     @property
     def typed(self) -> list[str]:
-        """This command as it was typed, but for its repository; flags of the configuration and of clusters are added where it is shown."""
+        """This command as it was typed; flags of the configuration and of clusters are added where it is shown."""
         flags = {"--namespace": self.namespace, "--state-namespace": self.state_namespace, "--installation": self.installation}
+        flags["--repository"] = self.repository
         named = [*(("--kind", kind) for kind in self.kinds), *((flag, value) for flag, value in flags.items() if value)]
-        way = "--prune" if self.prune else "--keep"
-        return ["anneal", "retire", self.target, way, *(part for pair in named for part in pair)]
+        way, more = "--prune" if self.prune else "--keep", {"--dry-run": self.dry_run, "-y": self.yes}
+        return ["anneal", "retire", self.target, way, *(part for pair in named for part in pair), *(flag for flag in more if more[flag])]
 
-    @property
-    def agreed(self) -> list[str]:
-        """This command with `-y`."""
-        return [*self.typed, *(["--repository", self.repository] if self.repository else []), "-y"]
+    def shown(self, **changes: Any) -> str:
+        """Return this command with other fields."""
+        return shlex.join(replace(self, **changes).typed)
 
 
 def is_meant(session: Session, configured: Target) -> bool:
@@ -92,17 +100,42 @@ def refuse_living(session: Session, name: str) -> None:
     raise RequestRefused.of(f"target {name}", seen, fix=f"delete that, and it ends: {kubectl('delete', identity)}")
 
 
-def refuse_strangers(session: Session, request: RetireRequest, asked: Retire, shown: Retirement) -> None:
-    """Refuse what another configuration may run: a server does, or no target of this one is of its repository."""
+def refuse_strangers(request: RetireRequest, asked: Retire, shown: Retirement, *, is_configured: bool = False) -> None:
+    """Refuse what a running server looks after, unless it is a configured target's, and what is of another repository than was named."""
     found, subject = shown.state.repository, f"target {asked.name}"
-    if server := asked.server():
+    if not is_configured and (server := asked.server()):
         seen = f"the server {server} looks after it: a configuration has it still"
         raise RequestRefused.of(subject, seen, fix="take it out of that, and let the server read that")
-    known = {key for each in session.configured for key in each.repository.keys}
-    if known and found and repository_key(found) not in {*known, repository_key(request.repository)}:
-        seen = f"is of {found}, which no configured target has: another configuration may run it"
-        again = session.output.complete(shlex.join([*request.typed, "--repository", found]))
-        raise RequestRefused.of(subject, seen, fix=f"only if none does: {again}")
+    if request.repository and not _is_same(request.repository, found):
+        fix = f"to see what it has: {request.shown(repository='', dry_run=True, yes=False)}"
+        raise RequestRefused.of(subject, f"is of {found or 'no repository yet'}, not of {request.repository}", fix=fix)
+
+
+def _is_same(named: str, found: str) -> bool:
+    return named == found or bool(found and repository_key(named) == repository_key(found))
+
+
+def is_agreed(session: Session, request: RetireRequest, question: str, looks: Sequence[Retirement], show: Callable[[], None]) -> bool:
+    """Show what would be done, and return whether it may be: `-y` was given, or a person agrees.
+
+    Raises RequestRefused: the repository must be named, and no person can be asked; click.UsageError: no person can be asked.
+    """
+    output, known = session.output, {each.state.repository for each in looks if each.state.repository}
+    unnamed = bool(known) and session.settings.is_shared and not request.repository
+    asks = output.interactive and not request.yes
+    if unnamed and not (asks or request.dry_run):
+        seen = f"installation {session.settings.installation} is no name of its own: another configuration may have it, and run this target"
+        way = f"add --repository URL, as this shows it: {request.shown(dry_run=True, yes=False)}"
+        raise RequestRefused.of(f"target {request.target}", seen, fix=way)
+    if not (asks or request.yes or request.dry_run):
+        raise click.UsageError(f"there is no terminal to ask on, so it needs -y: {output.complete(request.shown(yes=True))}")
+    show()
+    if request.yes or request.dry_run:
+        return True
+    if not unnamed:
+        return output.confirm(f"{question}?")
+    typed = output.ask(f"{question}? Another configuration may have it: type its repository", "")
+    return all(_is_same(typed, each) for each in known)
 
 
 def place(settings: Settings, session: Session, name: str, configured: Target | None) -> Target:

@@ -19,6 +19,8 @@ def show(output: Output, shown: Retirement, notes: Sequence[str]) -> None:
         diff.one(output, change)
     for line in notes:
         output.line(line, "warn")
+    if shown.state.repository:
+        output.line(f"its record is of repository {shown.state.repository}, installation {shown.state.installation}")
     if state := shown.state.suspend:
         output.line(f"it is suspended by {state.by}: {state.reason or 'no reason given'}", "warn")
 

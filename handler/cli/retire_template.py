@@ -18,7 +18,7 @@ import click
 from handler.app.retiring import DeclaredClaims, exclusive_notes, retire_of
 from handler.cli import reports
 from handler.cli.output import Output
-from handler.cli.retire_guards import RetireRequest, refuse_living, refuse_strangers
+from handler.cli.retire_guards import RetireRequest, is_agreed, refuse_living, refuse_strangers
 from handler.cli.retire_report import facts, print_done, show, summary
 from handler.cli.run_job import stoppable
 from handler.cli.session import Session
@@ -62,15 +62,19 @@ def retire(session: Session, request: RetireRequest, template: Target, instances
     refused = [each for each in looks if isinstance(each, AnnealError)]
     if not members:
         raise refused[0]
-    if not (request.yes or request.dry_run or output.interactive):
-        raise click.UsageError(f"there is no terminal to ask on, so it needs -y: {output.complete(shlex.join(request.agreed))}")
-    notes = _shown(session, request, members, written)
-    for error in refused:
-        reports.problems(output, error.problems)
+    notes: list[str] = []
+
+    def show_all() -> None:
+        notes.extend(_shown(session, request, members, written))
+        for error in refused:
+            reports.problems(output, error.problems)
+
+    number = many(sum(each.where is not template for each in members), "instance")
+    question = f"Retire {request.target}: {number}, and their records"
+    agreed = is_agreed(session, request, question, [each.shown for each in members], show_all)
     if request.dry_run:
         return _only_shown(output, request, members, refused, notes)
-    number = many(sum(each.where is not template for each in members), "instance")
-    if not request.yes and not output.confirm(f"Retire {request.target}: {number}, and their records?"):
+    if not agreed:
         output.line("nothing was changed", "warn")
         return reports.FAILED
     claimed.forget()  # heads may have moved on while a person read
@@ -81,7 +85,7 @@ def _looked(session: Session, request: RetireRequest, where: Target, asked: Reti
     """Return a target and what would become of it. Raises AnnealError: it stays."""
     refuse_living(session, where.name)
     shown = asked.look()
-    refuse_strangers(session, request, asked, shown)
+    refuse_strangers(request, asked, shown)
     return _Member(where, asked, shown)
 
 
@@ -109,7 +113,11 @@ def _only_shown(
     output: Output, request: RetireRequest, members: Sequence[_Member], refused: Sequence[AnnealError], notes: Sequence[str]
 ) -> int:
     if output.as_json:
-        parts = [{"target": each.name, "toDelete": _names(each.shown.going), "toLetGo": _names(each.shown.staying)} for each in members]
+        looks = [(each.name, each.shown) for each in members]
+        parts = [
+            {"target": name, "repository": it.state.repository, "toDelete": _names(it.going), "toLetGo": _names(it.staying)}
+            for name, it in looks
+        ]
         whole = {key: [name for part in parts for name in part[key]] for key in ("toDelete", "toLetGo")}
         _document(output, request, whole | {"notes": [*notes]}, parts, refused)
     output.line("nothing was changed: it was only shown", "good")
@@ -167,7 +175,7 @@ def _end(output: Output, member: _Member, stop: threading.Event) -> None:
         reports.problems(output, error.problems)
         return
     if member.done.left:
-        output.line(f"{member.name}: {many(len(member.done.left), 'object')} came meanwhile", "warn")
+        output.line(f"{member.name}: {many(len(member.done.left), 'object')} of it left", "warn")
 
 
 def _code(errors: Sequence[AnnealError]) -> int:

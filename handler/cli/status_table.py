@@ -22,6 +22,7 @@ from handler.cli.next_step import complete, is_of_git_host, next_step
 from handler.cli.target_page import drift_text
 from handler.config.settings import Cluster
 from handler.model.errors import ClusterUnavailable
+from handler.model.names import DEFAULT_INSTALLATION
 from handler.model.numbers import many
 from handler.model.to_json import camel, plain
 from handler.queues.bulkheads import git_host
@@ -175,21 +176,29 @@ def retired_lines(gone: Sequence[RetiredTarget], given: GivenFlags) -> Iterator[
     for each in gone:
         if each.next_of_all or (each.target, each.cluster) in whole:  # its own record ends with them
             continue
-        way = f"target {each.taken_by} takes over" if each.taken_by else "what it has stays; to delete that (--keep lets go of it):"
-        if each.stranger and not each.taken_by:
-            way = "retired, or another configuration's: no target here is known to be of its repository, which is:"
-        moved = f"retired here, for it was moved to cluster {each.moved_to}" if each.moved_to else "retired"
-        yield f"{moved}: {each}: {way}", "warn"
+        yield f"{_moved(each)}: {each}: {f'target {each.taken_by} takes over' if each.taken_by else _way(each, 'it has')}", "warn"
         yield f"    {given.complete(each.next, Cluster())}", "head"
+    if any(each.stranger for each in gone):
+        lines = f"`installation: NAME` and `installationFrom: {DEFAULT_INSTALLATION}`"
+        yield f"to have a name of its own, write {lines} into anneal.yaml: each target's next run takes its record along", "warn"
+
+
+def _moved(each: RetiredTarget) -> str:
+    return f"retired here, for it was moved to cluster {each.moved_to}" if each.moved_to else "retired"
+
+
+def _way(each: RetiredTarget, what: str) -> str:
+    if each.stranger:
+        return f"or another configuration's, which has no `installation` of its own either; to see what {what}, and of which repository:"
+    return f"what {what} stays; to delete that (--keep lets go of it):"
 
 
 def _retired_template(instances: Sequence[RetiredTarget], given: GivenFlags) -> Iterator[Styled]:
     first = instances[0]
     names = f"{', '.join(each.target for each in instances[:3])}{' and more' if len(instances) > 3 else ''}"
-    moved = f"retired here, for it was moved to cluster {first.moved_to}" if first.moved_to else "retired"
     place = f"{many(len(instances), 'record')} in namespace {first.namespace} of cluster {first.cluster}"
     which = f"the instances of {first.template} ({names}; {place})"
-    yield f"{moved}: {which}: what they have stays; to delete that (--keep lets go of it):", "warn"
+    yield f"{_moved(first)}: {which}: {_way(first, 'they have')}", "warn"
     yield f"    {given.complete(first.next_of_all, Cluster())}", "head"
 
 

@@ -285,10 +285,14 @@ def other_name(name: str, renamed_from: str) -> Iterator[Fault]:
         yield Fault("renamed_from", f"is its own name, {name}", "write the name that it had before, or remove the line")
 
 
-def other_namespace(state_namespace: str, state_namespace_from: str) -> Iterator[Fault]:
-    """Records that were moved were elsewhere before."""
-    if state_namespace_from and state_namespace_from == state_namespace:
-        yield Fault("state_namespace_from", f"is stateNamespace, {state_namespace}", "write the namespace before, or remove the line")
+def other_than(name: str) -> Callable[[str, str], Iterator[Fault]]:
+    """What a setting was before is another value."""
+
+    def check(now: str, before: str) -> Iterator[Fault]:
+        if before and before == now:
+            yield Fault(f"{name}_from", f"is {camel(name)}, {now}", "write the one before, or remove the line")
+
+    return check
 
 
 def renamed_once(targets: tuple[Target, ...]) -> Iterator[Fault]:
@@ -344,7 +348,8 @@ RULES = (
     SettingRule(PostBuild, ("substitute",), variables_are_texts),
     SettingRule(Target, ("post_build", "namespace"), variables_have_namespace),
     SettingRule(Settings, ("health_check_exprs",), each_kind_once),
-    SettingRule(Settings, ("state_namespace", "state_namespace_from"), other_namespace),
+    SettingRule(Settings, ("installation", "installation_from"), other_than("installation")),
+    SettingRule(Settings, ("state_namespace", "state_namespace_from"), other_than("state_namespace")),
     SettingRule(Settings, ("targets",), renamed_once),
     SettingRule(Target, ("name", "renamed_from"), other_name),
     SettingRule(Target, ("health_check_exprs",), each_kind_once),

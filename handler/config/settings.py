@@ -20,7 +20,7 @@ from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_shape import doc as _doc
 from handler.config.trigger_settings import TriggerSettings
 from handler.model.instance import Instance
-from handler.model.names import STATE_NAMESPACE
+from handler.model.names import DEFAULT_INSTALLATION, STATE_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,12 @@ class Settings:
     """A whole configuration."""
 
     targets: tuple[Target, ...] = _doc("What is deployed where.")
-    installation: str = _doc("Name of this installation; two of them refuse each other's targets.", "default", kind="name")
+    installation: str = _doc("Name of this installation; two of them refuse each other's targets.", DEFAULT_INSTALLATION, kind="name")
+    installation_from: str = _doc(
+        "The installation before: the next run of each target takes over the record that it wrote for that name and repository.",
+        "",
+        kind="name",
+    )
     state_namespace: str = _doc("Where states and Leases live, in each target's cluster.", STATE_NAMESPACE, kind="namespace")
     state_namespace_from: str = _doc(
         "Where states and Leases lived before: the next run of each target takes its record and objects over from there.",
@@ -329,6 +334,11 @@ class Settings:
     def target(self, name: str) -> Target | None:
         """Return a target by name."""
         return next((target for target in self.targets if target.name == name), None)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the installation has no name of its own, so that its records may be another configuration's."""
+        return self.installation == DEFAULT_INSTALLATION
 
     @property
     def has_commit_statuses(self) -> bool:

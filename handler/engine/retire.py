@@ -1,6 +1,7 @@
 """A target that isn't configured any more ends: what it has is deleted, or let go, and its record goes last. By that record alone.
 
-    look         the members by their marks, each judged by the rules of prune; what those keep, or a target declares, is let go
+    look         the members by their marks, each judged by the rules of prune; what those keep, or a target declares, is let go;
+                 what can't be judged, because something can't be read, ends nothing: `EndUnsure`, and no write
     Lease        a run of it that lives holds it: busy
     delete       in the order of prune, under uid and resourceVersion, each stage gone before the next; only what was shown
     let go       our marks, and our entry of managedFields, by one patch each
@@ -24,7 +25,7 @@ from handler.engine.apply.prune import Pruner
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.members import Members, may_be_gone, served
 from handler.engine.planner.planner import Planned, Planner, PlanRequest
-from handler.engine.run.errors import RequestRefused
+from handler.engine.run.errors import EndUnsure, RequestRefused
 from handler.model.errors import AccessDenied, TargetMoved
 from handler.model.names import Identity, Resource, identity_of, kubectl, state_name
 from handler.model.plan import Action, Change
@@ -50,7 +51,7 @@ class Retirement:
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """What was done; `left`: members that came meanwhile, `ended`: the record is gone."""
+    """What was done; `left`: members that came meanwhile, or can't be judged any more, `ended`: the record is gone."""
 
     done: tuple[Change, ...]
     left: tuple[Identity, ...]
@@ -62,7 +63,7 @@ class Retire:
     """One target's end. `make`: makes the planner that sees where the record says; `namespace`: only what is there, empty: all of it.
 
     `has_taken`: whether it has begun to take a record over: until then nothing carries its marks; `claims`: returns which objects
-    configured targets declare, or may declare, each with the reason to keep it; `server`: returns the running server that looks after it;
+    configured targets declare, each with the reason to keep it, raises EndUnsure; `server`: returns the running server that looks after it;
     `taker`: the target whose record says that it takes this one over; `wrote`: called with what was written; `ends`: raises if the target
     goes on by now, asked of each record that is read.
     """
@@ -94,8 +95,8 @@ class Retire:
         lease = self.lock.acquire(wait=self.lease_duration * 1.2, stop=stop)
         try:
             found = self._planned(self._read())
-            self._delete(found, {change.uid for change in shown.going}, lease)
-            self._let_go(found, {change.uid for change in (*shown.going, *shown.staying)}, lease)
+            unread = self._delete(found, {change.uid for change in shown.going}, lease)
+            self._let_go(found, {change.uid for change in (*shown.going, *shown.staying)} - unread, lease)
             left = tuple(identity for identity, _ in self._members(found.state))
             if not left:
                 self._end(lease)
@@ -111,7 +112,8 @@ class Retire:
             raise RequestRefused.of(subject, "has no record there, so nothing is known of what it has", fix="anneal status")
         if state.installation != self.installation:
             seen = f"belongs to installation {state.installation}, this one is {self.installation}"
-            raise RequestRefused.of(subject, seen, fix=f"retire it with the configuration of installation {state.installation}")
+            way = f"anneal retire {self.name} {'--prune' if self.prune else '--keep'} --installation {state.installation} --dry-run"
+            raise RequestRefused.of(subject, seen, fix=f"{way} shows what it has; to end it, use the configuration of that installation")
         if state.renamed_to:
             seen = f"target {state.renamed_to.name} has taken over what it had, and deletes this record at its end"
             raise RequestRefused.of(subject, seen, fix=f"anneal apply {state.renamed_to.name}")
@@ -157,6 +159,10 @@ class Retire:
             raise may_be_gone(denied) from None
         concerned = [change for change in planned.plan.prunes if self.namespace in ("", change.identity.namespace)]
         claims = self.claims([change.identity for change in concerned if change.action is Action.PRUNE])
+        if unread := next((change for change in concerned if change.unread), None):
+            seen = f"whether {unread.identity} may go isn't known: {unread.reason}"
+            fix = f"let that be read, or leave {unread.identity.kind} out of --kind, or of `prune.kinds`"
+            raise EndUnsure.of(f"target {self.name}", seen, fix=fix)
         kept = [replace(c, action=Action.SKIP, reason=claims[c.identity]) if c.identity in claims else c for c in concerned]
         going = tuple(change for change in kept if change.action is Action.PRUNE)
         bodies = planned.bodies
@@ -173,10 +179,13 @@ class Retire:
         self._done += changes
         self.wrote(changes)
 
-    def _delete(self, found: Retirement, agreed: set[str], lease: HeldLease) -> None:
+    def _delete(self, found: Retirement, agreed: set[str], lease: HeldLease) -> set[str]:
+        """Delete what was shown; return the uids of what is left, because something can't be read by now."""
         going = tuple(change for change in found.going if change.uid in agreed)
         planned = replace(found.planned, plan=replace(found.planned.plan, prunes=going))
-        Pruner(self.planner, planned, lease.check, lease.check, (), wrote=self._note).prune()
+        pruner = Pruner(self.planner, planned, lease.check, lease.check, (), wrote=self._note)
+        pruner.prune()
+        return {change.uid for change in pruner.outcomes if change.unread}
 
     def _let_go(self, found: Retirement, agreed: set[str], lease: HeldLease) -> None:
         """Let go of what stays, and of what was to go and is kept by now."""

@@ -16,6 +16,7 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "anneal"}  # label of our own reco
 KUBERNIXOS = "kubernixos"  # label of what Kubernixos deploys: a checksum of all that one deployment declares
 HEARTBEAT = "heartbeat"  # before the dot in the name of the servers' Lease, where an instance's has its template
 STATE_NAMESPACE = "anneal-system"  # the default namespace of records and locks
+DEFAULT_INSTALLATION = "default"  # the installation where none is named: several configurations of one cluster may have it
 FIELD_MANAGER = "anneal"  # our field manager, constant for life: changing it would orphan every field we own
 
 

@@ -119,7 +119,7 @@ class Change:
     `unmarked`: it lives in an exclusive namespace, undeclared and without our marks: no member; `until`: when it may be deleted, empty: it
     isn't, or no run has said so yet; `expires`: nothing but its grace keeps it.
     `cause`: why its object is deleted; None: as the action says. `takes`: what Kubernetes deletes because of this change.
-    `of_step`: it is left to the step that made it.
+    `of_step`: it is left to the step that made it; `unread`: it is kept because what would go with it can't be read.
     """
 
     action: Action
@@ -143,6 +143,7 @@ class Change:
     of_step: bool = False
     cause: Cause | None = None
     takes: tuple[Gone, ...] = ()
+    unread: bool = False
 
     @property
     def is_left(self) -> bool:

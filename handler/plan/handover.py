@@ -59,7 +59,8 @@ class Declared:
 class FoundRecord:
     """The record of a target that isn't configured. `installation`: another one that writes it; empty: this one does.
 
-    `ours`: it is of the taker's repository, too; `elsewhere`: in another namespace than ours are in.
+    `ours`: it is of the taker's repository, too; `elsewhere`: in another namespace than ours are in; `shared`: another configuration may
+    have written it, so that no command which deletes is named for it.
     """
 
     target: str
@@ -67,6 +68,7 @@ class FoundRecord:
     installation: str
     ours: bool = False
     elsewhere: bool = False
+    shared: bool = False
 
     def __str__(self) -> str:
         return f"ConfigMap/{self.namespace}/anneal-{self.target}"
@@ -157,7 +159,8 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, record: FoundRec
         if is_instance(owner):
             return Problem(str(identity), seen, item.manifest.place, _end_of_template(owner, taker, record))
         renamed = f"if it was renamed, write `renamedFrom: {owner}` on target {taker}{moved}"
-        gone = f"if it is gone, {_retire(owner, record, '--keep')} lets go of what it had, {_retire(owner, record, '--prune')} deletes that"
+        prunes = _pruning(owner, record, "that")
+        gone = f"if it is gone, {_retire(owner, record, '--keep')} lets go of what it had, {prunes}"
         return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}")
     if record:
         place = f"installation {record.installation}" if record.installation else "another repository"
@@ -177,7 +180,7 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, record: FoundRec
 def _end_of_template(owner: str, taker: str, record: FoundRecord) -> str:
     """Return how the instances of a template end that isn't configured any more, and how those of another take over what they had."""
     template = template_of(owner)
-    prunes = f"{_retire(template, record, '--prune')} deletes what its instances had and is declared no more, and lets go of the rest"
+    prunes = _pruning(template, record, "what its instances had and is declared no more, and lets go of the rest")
     keeps = f"{_retire(template, record, '--keep')} lets go of all of it"
     line = f"`trigger: {{resource: {{adoptUnowned: true}}}}` on target {template_of(taker)}"
     takes = f"; then {line} takes over what it declares" if is_instance(taker) else ""
@@ -193,6 +196,12 @@ def refused_to_namesake(item: Desired, name: str) -> Problem:
     """Refuse what carries the taker's own name and another ApplySet's label."""
     seen = f"carries the name of target {name}, and another ApplySet's label: it is another installation's, or a tool has labelled it"
     return Problem(str(item.identity), seen, item.manifest.place, "if another installation has it, call one of the two targets otherwise")
+
+
+def _pruning(owner: str, record: FoundRecord, what: str) -> str:
+    if record.shared:
+        return f"{_retire(owner, record, '--prune --dry-run')} shows that, and whose it is"
+    return f"{_retire(owner, record, '--prune')} deletes {what}"
 
 
 def _retire(owner: str, record: FoundRecord, way: str) -> str:

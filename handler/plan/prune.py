@@ -62,12 +62,13 @@ def needs_asking(live: dict[str, Any], target: Target, known: Collection[str]) -
 def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], facts: PruneFacts) -> Change:
     """Return PRUNE, or SKIP with the reason that keeps it and the line that would let it go."""
     metadata, identity = live["metadata"], identity_of(live)
-    reason = _kept(live, target) or _kept_by_content(identity, desired, facts)
+    kept = _kept(live, target)
+    reason, unread = (kept, False) if kept else _kept_by_content(identity, desired, facts)
     finalizers = tuple(str(name) for name in metadata.get("finalizers") or ())
     action = Action.SKIP if reason else Action.PRUNE
     since = "" if reason else str(metadata.get("deletionTimestamp") or "")
     why = reason or ("is being deleted already" if since else "no longer declared")
-    return Change(action, identity, *uid_and_version(live), why, finalizers=finalizers, terminating=since)
+    return Change(action, identity, *uid_and_version(live), why, finalizers=finalizers, terminating=since, unread=unread)
 
 
 def left_to(live: dict[str, Any], sibling: str, reason: str) -> Change:
@@ -138,21 +139,22 @@ def _kept_by_kind(metadata: Mapping[str, Any], identity: Identity, target: Targe
     return ""
 
 
-def _kept_by_content(identity: Identity, desired: Iterable[Identity], facts: PruneFacts) -> str:
+def _kept_by_content(identity: Identity, desired: Iterable[Identity], facts: PruneFacts) -> tuple[str, bool]:
+    """Return what keeps a Namespace or CRD, empty: nothing; and whether that is only that it can't be read."""
     if identity.group_kind == NAMESPACE:
         inhabitant = next((item for item in desired if item.namespace == identity.name), None)
         if inhabitant:
-            return f"still holds declared {inhabitant}"
+            return f"still holds declared {inhabitant}", False
         held = facts.content.get(identity.name)
         if held is None:
-            return _unread(facts)
-        return f"still holds {', '.join(held[:3])}" if held else ""
+            return _unread(facts), True
+        return f"still holds {', '.join(held[:3])}" if held else "", False
     if identity.group_kind == CRD:
         count = facts.instances.get(identity.name)
         if count is None:
-            return "its instances could not be counted"
-        return f"still has instances ({count}); deleting it would delete them" if count else ""
-    return ""
+            return "its instances could not be counted", True
+        return f"still has instances ({count}); deleting it would delete them" if count else "", False
+    return "", False
 
 
 def _unread(facts: PruneFacts) -> str:

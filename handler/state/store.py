@@ -37,11 +37,20 @@ class StoredState:
 class StateStore:
     """The record of one target.
 
-    `tooling`: `anneal/v<semver>`, as KEP-3659 wants it on the ApplySet's parent. `keep`: see `soak_update.kept`.
+    `tooling`: `anneal/v<semver>`, as KEP-3659 wants it on the ApplySet's parent. `keep`: see `soak_update.kept`. `before`: the installation
+    and the repository of a record that is taken over, as the configuration says (`installationFrom`): it is read as this installation's,
+    and the next write makes it that.
     """
 
     def __init__(
-        self, objects: StateObjects, namespace: str, target: str, installation: str, tooling: str, keep: Keep = lambda _, state: state
+        self,
+        objects: StateObjects,
+        namespace: str,
+        target: str,
+        installation: str,
+        tooling: str,
+        keep: Keep = lambda _, state: state,
+        before: tuple[str, str] = ("", ""),
     ) -> None:
         self._objects = objects
         self._namespace = namespace
@@ -49,6 +58,7 @@ class StateStore:
         self._installation = installation
         self._tooling = tooling
         self._keep = keep
+        self._before = before
         self._name = state_name(target)
         self._subject = f"ConfigMap/{namespace}/{self._name}"
 
@@ -85,7 +95,8 @@ class StateStore:
         fix = f"`anneal retarget {self._target}` accepts that"
         if not self.writes(state):
             other = "where both are to live on, give this one another `stateNamespace`, or the target another name"
-            fix = f"{other}; only where {self._installation} replaces {state.installation}: {fix}"
+            line = f"`installationFrom: {state.installation}` beside `installation: {self._installation}`, for all targets"
+            fix = f"{other}; only where {self._installation} replaces {state.installation}: write {line}, or {fix}"
         moved = [
             Problem(f"Target/{self._target}", f"{what} was {was}, is now {now}", place=self._subject, fix=fix)
             for what, (was, now) in pairs.items()
@@ -169,7 +180,9 @@ class StateStore:
         return stored.state
 
     def _stored(self, body: Body) -> StoredState:
-        return _of(decode(body, self._namespace, self._target, self._tooling), body)
+        state = decode(body, self._namespace, self._target, self._tooling)
+        taken = bool(self._before[0]) and (state.installation, state.repository) == self._before
+        return _of(replace(state, installation=self._installation) if taken else state, body)
 
     def _fence(self, stored: StoredState, state: State, token: str | None) -> None:
         """Refuse a record that the Lease doesn't cover."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -14,8 +15,10 @@ from click.testing import CliRunner, Result
 from handler.cli.group import anneal
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, state_name
 from handler.model.result import Outcome
+from infra.githost import Host
 from tests.e2e.documents import Document, claim, config_map, deployment, namespace, service
 from tests.e2e.one_target import STATES, Shop, told
+from tests.e2e.tcp_gate import Gate
 from tests.e2e.two_targets import Pair
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +28,7 @@ PROTECTED = {"argocd.argoproj.io/sync-options": "Prune=false"}
 def retire(shop: Shop, *flags: str, config: Path | None = None, kubeconfig: Path | None = None) -> Result:
     where = ["-c", str(config)] if config else ["--state-namespace", STATES]
     known = ["--kubeconfig", str(kubeconfig or shop.kubectl.kubeconfig)]
+    known += ["--repository", shop.target.repository.url] if "-y" in flags else []
     nothing = {"ANNEAL_CONFIG": None}
     return CliRunner().invoke(anneal, ["retire", shop.name, *flags, *where, *known], env=nothing)
 
@@ -179,17 +183,39 @@ def test_what_a_configured_target_declares_by_now_is_let_go_for_it(pair: Pair, t
     assert (pair.b.live(moves) or {})["metadata"]["annotations"][IDENTITY].startswith(f"{pair.b.name}:")
 
 
-def test_what_a_configured_target_may_declare_is_let_go_while_that_cant_be_seen(pair: Pair, tmp_path: Path) -> None:
-    leaves = config_map(pair.space, "leaves")
-    pair.push((leaves,))
+@pytest.mark.parametrize("fault", ["its git host is down", "its head can't be rendered"])
+def test_while_what_a_configured_target_declares_cant_be_seen_nothing_ends_and_the_same_again_goes_on(
+    pair: Pair, host: Host, tmp_path: Path, fault: str
+) -> None:
+    leaves, moves = config_map(pair.space, "leaves"), config_map(pair.space, "moves")
+    pair.push((leaves, moves))
     pair.a.applied()
-    pair.work.write("b/broken.yaml", "a: [1")
-    pair.work.commit("A mistake")
-    pair.work.push()
-    done = retired_beside(pair, tmp_path)
+    pair.push((), (moves,))
+    before, record, gate = pair.a.versions(), places(pair.a)[0], Gate(host.url_of(pair.space))
+    beside = pair.b.target.repository.url.replace(f"http://{urlsplit(host.url_of('')).netloc}", gate.url)
+    config = configuration(pair.b, tmp_path, pair.b.name, namespaces=[pair.space], repository={"url": beside})
+    if fault == "its git host is down":
+        gate.turn("shut")
+    else:
+        broken = pair.work.write("b/broken.yaml", "a: [1").commit("A mistake")
+        pair.work.push()
+    for more in ([], ["--dry-run"]):
+        done = retire(pair.a, "--prune", "-y", *more, config=config)
+        assert done.exit_code == 1, said(done)
+        assert f"target {pair.b.name} may declare ConfigMap/{pair.space}/" in done.output
+        assert "and that can't be seen" in done.output
+        assert f"retire {pair.a.name} --prune --repository {pair.a.target.repository.url}" in done.output
+        assert (pair.a.versions(), places(pair.a)[0]) == (before, record)
+    gate.turn("open")
+    if fault != "its git host is down":
+        assert broken
+        pair.work.remove("b/broken.yaml").commit("Mended")
+        pair.work.push()
+    done = retire(pair.a, "--prune", "-y", config=config)
     assert done.exit_code == 0, said(done)
-    assert f"target {pair.b.name} may declare it, and that can't be seen" in done.output
-    assert pair.a.live(leaves) is not None
+    assert (pair.a.live(leaves), places(pair.a)) == (None, (None, None))
+    assert pair.a.live(moves) is not None
+    gate.close()
 
 
 def test_a_target_that_may_not_use_the_namespace_claims_nothing(pair: Pair, tmp_path: Path) -> None:

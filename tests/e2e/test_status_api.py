@@ -146,8 +146,8 @@ def test_what_is_not_configured_any_more_is_listed_for_tokens_that_may_see_it(
     serving.start().ready()
     retired = {row["target"]: row for row in read(serving, "/api/targets", TOKEN)["retired"]}
     assert (retired[gone.name]["commit"], retired[gone.name]["namespace"]) == (gone.head, STATES)
-    assert retired[gone.name]["stranger"], "it is of a repository of its own"
-    assert retired[gone.name]["next"].startswith(f"kubectl get configmap anneal-{gone.name} ")
+    assert retired[gone.name]["stranger"], "the installation has no name of its own"
+    assert retired[gone.name]["next"] == f"anneal retire {gone.name} --prune --dry-run"
     assert shop.name not in retired
     assert read(serving, "/api/targets")["retired"] == []
 

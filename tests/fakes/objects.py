@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from handler.cluster.live import matches
 from handler.model.errors import ApiRefused, Moved, Problem
 
 Body = dict[str, Any]
@@ -37,10 +38,9 @@ class FakeObjects:
 
     def overview(self, kind: str, namespace: str, selector: str = "") -> list[Body]:
         self._announce("list", {"kind": kind, "metadata": {"namespace": namespace, "name": ""}})
-        wanted = dict(part.split("=") for part in selector.split(",") if part)
         with self._lock:
             found = [body["metadata"] for key, body in self._stored.items() if key[:2] == (kind, namespace)]
-            return [{"metadata": copy.deepcopy(each)} for each in found if wanted.items() <= each.get("labels", {}).items()]
+            return [{"metadata": copy.deepcopy(each)} for each in found if matches({"metadata": each}, selector)]
 
     def create(self, body: Body) -> Body:
         self._announce("create", body)

@@ -32,6 +32,10 @@ class TargetRenamed(OperatorError, code="target-renamed"):
     """Another target, or the same one in another state namespace, has taken over what this record's had; no run of it writes any more."""
 
 
+class EndUnsure(OperatorError, code="end-unsure"):
+    """Whether an object of a target that ends may go can't be seen: nothing of it is deleted or let go, its record stays."""
+
+
 class NotPromoted(TransientError, code="not-promoted"):
     """The targets that this one follows have proven nothing that it may be on yet, and it has recorded nothing. Nothing was written."""
 

@@ -15,7 +15,8 @@ from handler.config.git_settings import Repository
 from handler.config.settings import Settings, Target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
 from handler.engine.retire import Retired
-from handler.model.errors import AnnealError, Busy, ClusterUnavailable, GitUnavailable, OperatorError, Suspended
+from handler.engine.run.errors import EndUnsure
+from handler.model.errors import AnnealError, Busy, ClusterUnavailable, GitUnavailable, Suspended
 from handler.model.event import Job
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
@@ -153,7 +154,6 @@ def test_the_rights_of_an_account_are_left_only_with_the_one_namespace_that_ther
 
 
 def test_what_another_target_may_declare_unseen_is_let_go_by_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person who retires a target sees what stays; an end by itself would leave it behind for ever."""
     other = Target("other", TEMPLATE.repository, ("ns",))
 
     def unseen(*_: Any) -> dict[Identity, str]:
@@ -163,6 +163,5 @@ def test_what_another_target_may_declare_unseen_is_let_go_by_no_end(monkeypatch:
     monkeypatch.setattr(retiring, "is_here", lambda *_: True)
     written, member = Settings((TEMPLATE, other)), Identity("", "ConfigMap", "ns", "a-1")
     asked: Any = (Runner(), written, replace(TEMPLATE, name=NAME), [member])
-    assert "that can't be seen" in retiring.DeclaredClaims(asked[0], Settings((other,))).of(asked[2], [member])[member]
-    with pytest.raises(OperatorError, match=r"target other may declare ConfigMap/ns/a-1.*refuses connections; anneal check other"):
+    with pytest.raises(EndUnsure, match=r"target other may declare ConfigMap/ns/a-1.*refuses connections; `anneal check other`"):
         retiring.certain_claims(*asked)

@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 
 from handler.app.record_places import TargetRecords, former_places
+from handler.app.record_summaries import TOOLING, listed
 from handler.config.git_settings import Repository, directory_url
 from handler.config.settings import Settings
 from handler.plan.inventory import TargetMarks
+from handler.state.configmap import encode
 from handler.state.former import RecordName
 from handler.state.record import State
 from tests.fakes.engine import ONE, SHOP, cluster, engine
 from tests.fakes.git_host import GitHost
+from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import blank, sha
 
 TARGET = ONE.targets[0]
@@ -30,6 +33,22 @@ def records(settings: Settings = MOVED, **parts: object) -> tuple[TargetRecords,
     places = TargetRecords(handler, target)
     places.at(RecordName(old.target, "anneal-system")).store.create(old)
     return places, handler.store(target).blank(uid)
+
+
+@pytest.mark.parametrize(("installation", "shared"), [("default", True), ("blue", False)])
+def test_a_record_of_an_installation_without_a_name_may_be_anothers(installation: str, shared: bool) -> None:
+    places, _ = records(replace(MOVED, installation=installation), installation=installation)
+    found = places.parent(TargetMarks.of("shop", "anneal-system").applyset)
+    assert found
+    assert (found.ours, found.shared) == (True, shared)
+
+
+@pytest.mark.parametrize(("name", "seen"), [("shop", True), ("bank", False)])
+def test_of_the_installation_before_only_what_is_configured_is_listed(name: str, seen: bool) -> None:
+    settings = replace(MOVED, installation="blue", installation_from="default", state_namespace="anneal-system")
+    objects = FakeObjects()
+    objects.create(encode(blank(target=name, commit=sha()), "anneal-system", TOOLING))
+    assert list(listed(objects, settings)) == [f"anneal-{name}"] * seen
 
 
 def test_a_record_in_another_namespace_is_found() -> None:

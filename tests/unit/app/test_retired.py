@@ -23,7 +23,8 @@ from tests.unit.state.samples import NAMESPACE, blank, sha
 
 PROD, NEXT = Cluster(kubeconfig=SecretRef(file="/etc/prod"), context="prod"), Cluster(context="next")
 SHOP = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",), cluster=PROD)
-SETTINGS = Settings((SHOP,), state_namespace=NAMESPACE)
+SETTINGS = Settings((SHOP,), state_namespace=NAMESPACE, installation="blue")
+SHARED = replace(SETTINGS, installation="default")
 TRIGGER = TriggerSettings(ResourceTrigger("widget", (WatchedResource("widget", "example.com/v1", "Widget"),)))
 
 
@@ -86,11 +87,12 @@ def test_they_are_in_order_of_their_names_and_clusters() -> None:
     assert [(each.target, each.cluster) for each in found] == [(name, place) for name in ("bank", "store") for place in places]
 
 
-def test_one_of_a_repository_that_no_configured_target_has_may_be_another_configurations() -> None:
-    record = blank(target="store", repository="https://git.example.com/acme/bank.git", commit=sha())
-    (found,) = among(states(blank(commit=sha()), record))
-    assert found.stranger
-    assert found.next == f"kubectl get configmap anneal-store -n {NAMESPACE} -o 'jsonpath={{.data.repository}}'"
+@pytest.mark.parametrize("repository", [SHOP.repository.url, "https://git.example.com/acme/bank.git"])
+def test_only_an_installation_with_a_name_of_its_own_has_what_ends_its_records(repository: str) -> None:
+    record = states(blank(commit=sha()), blank(target="store", repository=repository, commit=sha()))
+    (found,), (other,) = among(record), among(record, SHARED)
+    assert (found.stranger, found.next) == (False, "anneal retire store --prune")
+    assert (other.stranger, other.next) == (True, "anneal retire store --prune --dry-run")
 
 
 MOVED = replace(SETTINGS, targets=(replace(SHOP, cluster=NEXT), replace(SHOP, name="bank")))
@@ -114,12 +116,6 @@ def test_what_two_ways_to_one_cluster_show_is_retired_once() -> None:
     here = ClusterRecords(states(blank(target="bank", commit=sha())), "uid-of-prod")
     (found,) = retired({PROD: here, NEXT: here}, SETTINGS)
     assert (found.target, found.cluster) == ("bank", PROD.name)
-
-
-def test_a_record_that_never_got_as_far_as_a_repository_is_no_strangers() -> None:
-    record = states(blank(target="store", repository=""))
-    (found,) = retired({PROD: ClusterRecords(record, blank().cluster_uid)}, SETTINGS)
-    assert (found.stranger, found.next) == (False, "anneal retire store --prune")
 
 
 GONE = ("grafana.ns.a", "grafana.ns.b")
@@ -151,7 +147,9 @@ def test_instances_of_a_template_that_a_running_server_looks_after_are_another_c
     assert retired({PROD: ClusterRecords(states(*(blank(target=name) for name in GONE)), pulse=pulse)}, SETTINGS) == []
 
 
-def test_of_instances_of_a_strangers_template_no_deletion_is_advised() -> None:
-    record = blank(target=GONE[0], repository="https://git.example.com/acme/bank.git", commit=sha())
-    (found,) = among(states(blank(commit=sha()), record))
-    assert (found.stranger, found.next_of_all) == (True, "")
+def test_of_instances_of_a_template_that_may_be_anothers_no_deletion_is_advised() -> None:
+    (found,) = among(states(blank(commit=sha()), blank(target=GONE[0], commit=sha())), SHARED)
+    assert (found.stranger, found.next_of_all) == (True, "anneal retire grafana --prune --dry-run")
+    moved = replace(MOVED, installation="default")
+    (left,) = retired({PROD: ClusterRecords(states(blank(commit=sha()))), NEXT: ClusterRecords({})}, moved)
+    assert left.next == "anneal retire shop --prune --dry-run --kubeconfig /etc/prod --context prod"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from handler.config.instance_target import instance_target
 from handler.config.settings import Target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
 from handler.engine.retire import Retirement
+from handler.engine.run.errors import EndUnsure
 from handler.model.errors import AccessDenied
 from handler.model.instance import Instance
 from handler.model.names import Identity
@@ -56,7 +58,6 @@ TRIGGER = TriggerSettings(ResourceTrigger("widget", (WatchedResource("widget", "
 TEMPLATE = replace(B, trigger=TRIGGER)
 INSTANCE = instance_target(TEMPLATE, Instance(Identity("example.com", "Widget", "shop", "m"), "u", {}))
 DECLARES = "target b.shop.m declares it"
-UNSEEN = "an instance of b may declare it, and that can't be seen: Widget: 403"
 
 
 def look(*answers: Any) -> Callable[[Instances, Target], dict[str, Target]]:
@@ -77,7 +78,6 @@ def look(*answers: Any) -> Callable[[Instances, Target], dict[str, Target]]:
         ([INSTANCE], DECLARES),
         ([], None),
         (KindNotServed.of("Widget", "isn't served"), None),
-        (AccessDenied.of("Widget", "403"), UNSEEN),
     ],
 )
 def test_what_an_instance_of_another_template_declares_isnt_deleted(
@@ -93,6 +93,35 @@ def test_what_an_instance_of_another_template_declares_isnt_deleted(
     assert certain_claims(bench.handler, bench.handler.settings, A, [X]) == {}, (
         "at the end of an instance others of templates aren't rendered"
     )
+
+
+def test_while_instances_of_another_template_cant_be_seen_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    bench.push(a={"x": document("x")})
+    bench.applied("a")
+    bench.targets = (TEMPLATE,)
+    bench.configure()
+    monkeypatch.setattr(Instances, "look", look(AccessDenied.of("Widget", "403")))
+    with pytest.raises(EndUnsure, match=r"an instance of b may declare .*, and that can't be seen: Widget: 403"):
+        retire_of(bench.handler, A, prune=True).look()
+
+
+def test_a_head_that_broke_after_it_was_shown_ends_nothing() -> None:
+    bench = Bench()
+    bench.push(a={"x": document("x")})
+    bench.applied("a", "b")
+    bench.targets = (B,)
+    bench.configure()
+    claims = DeclaredClaims(bench.handler, bench.handler.settings)
+    retire = retire_of(bench.handler, A, prune=True, claimed=claims)
+    shown = retire.look()
+    bench.push(b={"broken": "["})
+    claims.forget()
+    before = bench.uid()
+    with pytest.raises(EndUnsure, match="target b may declare"):
+        retire.carry_out(shown, threading.Event())
+    assert bench.uid() == before
+    assert bench.handler.store(A).read().state
 
 
 def test_what_was_asked_is_asked_anew_once_it_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

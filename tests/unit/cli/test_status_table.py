@@ -256,20 +256,29 @@ def test_the_json_row_has_the_facts_of_the_table() -> None:
 
 
 def gone(name: str, template: str = "", *, stranger: bool = False) -> RetiredTarget:
-    of_all = f"anneal retire {template} --prune" if template and not stranger else ""
-    ends = f"anneal retire {name} --prune"
+    shows = " --dry-run" if stranger else ""
+    of_all = f"anneal retire {template} --prune{shows}" if template else ""
+    ends = f"anneal retire {name} --prune{shows}"
     return RetiredTarget(name, "anneal-system", "prod", "a" * 40, "", 0, "", stranger, "", ends, template, of_all)
 
 
 def test_what_is_left_of_a_template_has_one_hint_with_its_own_record() -> None:
     names = [f"grafana.ns.{name}" for name in "abcd"]
-    found = [gone("bank"), gone("grafana"), *(gone(name, "grafana") for name in names), gone("x.ns.a", "x", stranger=True)]
+    found = [gone("bank"), gone("grafana"), *(gone(name, "grafana") for name in names)]
     given = GivenFlags(("-c", "fleet.yaml"))
     lines = [text for text, _ in retired_lines(found, given)]
-    assert len(lines) == 6
+    assert len(lines) == 4
     shown = "grafana.ns.a, grafana.ns.b, grafana.ns.c and more; 4 records in namespace anneal-system of cluster prod"
     assert lines[0] == f"retired: the instances of grafana ({shown}): what they have stays; to delete that (--keep lets go of it):"
     assert lines[1].strip() == "anneal -c fleet.yaml retire grafana --prune"
-    assert [line.strip() for line in lines[3::2]] == [f"anneal -c fleet.yaml retire {name} --prune" for name in ("bank", "x.ns.a")]
+    assert lines[3].strip() == "anneal -c fleet.yaml retire bank --prune"
     facts_of_one = retired_facts(found[2], given)
     assert (facts_of_one["template"], facts_of_one["nextOfAll"]) == ("grafana", "anneal -c fleet.yaml retire grafana --prune")
+
+
+def test_what_may_be_another_configurations_is_only_shown_and_a_name_is_advised_once() -> None:
+    found = [gone("bank", stranger=True), gone("x.ns.a", "x", stranger=True), gone("store", stranger=True)]
+    lines = [text.strip() for text, _ in retired_lines(found, GivenFlags(("-c", "fleet.yaml")))]
+    commands = [line for line in lines if line.startswith("anneal ")]
+    assert commands == [f"anneal -c fleet.yaml retire {name} --prune --dry-run" for name in ("x", "bank", "store")]
+    assert sum("`installationFrom: default`" in line for line in lines) == 1

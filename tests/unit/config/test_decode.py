@@ -93,8 +93,8 @@ def test_yaml_that_is_no_configuration(text: str, expected: str) -> None:
             "1: 2",
             (
                 "1: unknown key; known: apiVersion, defaults, driftInterval, healthCheckExprs, healthInterval, include, installation, "
-                "interval, kind, leaseDuration, metrics, page, prometheus, queue, replay, secretsInterval, stateNamespace, "
-                "stateNamespaceFrom, targets, webhooks"
+                "installationFrom, interval, kind, leaseDuration, metrics, page, prometheus, queue, replay, secretsInterval, "
+                "stateNamespace, stateNamespaceFrom, targets, webhooks"
             ),
         ),
         ("[a]: 2", "configuration: expected a name as key, found a list"),
@@ -102,8 +102,8 @@ def test_yaml_that_is_no_configuration(text: str, expected: str) -> None:
             "<<: {interval: 5m}",
             (
                 "<<: unknown key; known: apiVersion, defaults, driftInterval, healthCheckExprs, healthInterval, include, installation, "
-                "interval, kind, leaseDuration, metrics, page, prometheus, queue, replay, secretsInterval, stateNamespace, "
-                "stateNamespaceFrom, targets, webhooks"
+                "installationFrom, interval, kind, leaseDuration, metrics, page, prometheus, queue, replay, secretsInterval, "
+                "stateNamespace, stateNamespaceFrom, targets, webhooks"
             ),
         ),
         ("interval: 0", f"interval: {DURATION}, found 0"),

@@ -64,6 +64,7 @@ def named(name: str, former: str) -> str:
         ),
         (f"{HEAD}targets:\n{named('a', 'x')}{named('b', 'x')}", "a.yaml:5: targets[b].renamedFrom: a and b are both renamedFrom x"),
         (f"{HEAD}stateNamespaceFrom: anneal-system\ntargets: []\n", "stateNamespaceFrom: is stateNamespace, anneal-system"),
+        (f"{HEAD}installationFrom: default\ntargets: []\n", "installationFrom: is installation, default"),
     ],
 )
 def test_what_was_before_is_another_and_goes_to_one_target(text: str, expected: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +12,16 @@ import pytest
 from handler.app.retiring import exclusive_notes
 from handler.config.settings import Cluster
 from handler.engine.retire import Retire, Retired
-from handler.engine.run.errors import RequestRefused
+from handler.engine.run.errors import EndUnsure, RequestRefused
 from handler.model.errors import AccessDenied, PlanRefused, TargetMoved
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
 from handler.model.result import Outcome
 from handler.state.former import RecordName
+from tests.fakes.apiserver import Call
+from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.in_memory_cluster import refusing
-from tests.unit.engine.renamed_targets import NEW, OLD, PROTECTED, Renamed, by_namespaces, identity, mapped, writes
+from tests.unit.engine.renamed_targets import FORBIDDEN, NEW, OLD, PROTECTED, Renamed, by_namespaces, identity, mapped, writes
 
 SPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}}
 ONE, KEPT, JOB = mapped("one"), mapped("kept", annotations=PROTECTED), mapped("job", "jobs")
@@ -97,6 +100,34 @@ def test_what_is_protected_after_it_was_shown_is_let_go(shop: Renamed) -> None:
     shop.touch(identity("one"), **PROTECTED)
     assert retire.carry_out(shown, threading.Event()).ended
     assert PART_OF not in (shop.body(identity("one")) or {})["metadata"].get("labels", {})
+
+
+SAID = 'secrets is forbidden: User "shop" cannot list resource "secrets" in API group "" in the namespace "jobs"'
+
+
+def unreadable(call: Call, do: Callable[[], Reply]) -> Reply:
+    """Refuse to list the Secrets of a namespace."""
+    asks = call.asked.method == "GET" and call.asked.path == "/api/v1/namespaces/jobs/secrets"
+    return (403, {**FORBIDDEN, "message": SAID}, {}) if asks else do()
+
+
+def test_while_what_a_namespace_holds_cant_be_read_nothing_ends(shop: Renamed) -> None:
+    shop.meet, since = unreadable, len(shop.server.store.log)
+    with pytest.raises(EndUnsure, match="whether Namespace/jobs may go isn't known: what it holds could not be read"):
+        shop.retire(kinds=("Namespace",)).look()
+    assert len(shop.server.store.log) == since
+    assert carried_out(shop.retire()).ended, "it was named by nobody, and is let go"
+
+
+def test_what_cant_be_read_any_more_is_left_with_the_record(shop: Renamed) -> None:
+    retire = shop.retire(kinds=("Namespace",))
+    retire.wrote = lambda _: setattr(shop, "meet", unreadable)
+    done = carried_out(retire)
+    assert (done.left, done.ended) == ((identity("jobs", "", "Namespace"),), False)
+    assert (shop.marked("shop"), shop.has_record("shop")[0]) == ({"jobs"}, True)
+    shop.meet = straight
+    assert carried_out(shop.retire(kinds=("Namespace",))).ended
+    assert shop.body(identity("jobs", "", "Namespace")) is None
 
 
 def test_what_moves_while_it_is_let_go_is_read_again(shop: Renamed) -> None:

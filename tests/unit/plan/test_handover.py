@@ -153,6 +153,12 @@ def test_an_instance_of_a_template_that_is_gone_is_named_with_what_ends_all_of_t
     assert known == "belongs to target grafana.shop.main, an instance of grafana"
 
 
+@pytest.mark.parametrize("owner", ["c", "grafana.shop.main"])
+def test_for_what_another_configuration_may_have_no_command_that_deletes_is_named(owner: str) -> None:
+    fix = refused_to_strangers(ITEM, owner, "b", replace(RECORD, target=owner, shared=True), known=False).fix
+    assert (fix.count("--prune"), fix.count("--prune --dry-run")) == (1, 1)
+
+
 def test_another_record_of_the_same_target_is_named() -> None:
     problem = refused_to_strangers(ITEM, "b", "b", FoundRecord("b", "gitops", "", ours=True, elsewhere=True), known=False)
     assert problem.message == "belongs to another record of this target, ConfigMap/gitops/anneal-b"

@@ -235,6 +235,26 @@ def test_a_record_of_another_home_is_refused_with_every_difference(objects: Fake
     assert "`anneal retarget shop`" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("before", "installation"),
+    [
+        (("default", "https://git.example.com/acme/shop.git"), "blue"),
+        (("default", "https://git.example.com/x.git"), "default"),
+        (("", ""), "default"),
+    ],
+)
+def test_a_record_of_the_installation_before_is_taken_over_for_its_repository_alone(
+    objects: FakeObjects, store: StateStore, before: tuple[str, str], installation: str
+) -> None:
+    store.create(blank(commit=sha()))
+    now = StateStore(objects, NAMESPACE, "shop", "blue", TOOLING, before=before)
+    state = now.read().state
+    assert state
+    assert (state.installation, now.writes(state)) == (installation, installation == "blue")
+    stored = now.update(lambda newest: newest)
+    assert stored.body["metadata"]["labels"]["anneal.dev/installation"] == installation
+
+
 def test_a_record_at_home_is_accepted(store: StateStore) -> None:
     assert store.at_home(blank(commit=sha()), "https://git.example.com/acme/shop.git", "u-1") == blank(commit=sha())
 
