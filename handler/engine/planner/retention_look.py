@@ -1,0 +1,122 @@
+"""Looks at claims and volumes that the changes of a plan take along by a policy; only where there are such changes. Writes nothing.
+
+    a StatefulSet goes, or is scaled down     one LIST of the claims of its namespace
+    a claim goes, or a VolumeSnapshot         a GET of the volume, or content, that is bound to it
+
+Law: claims go only where `prune.kinds` names claims and none of them is protected; else their StatefulSet lets all of them go first. What
+can't be read keeps what may take it along. A volume that can't be read is taken to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from handler.cluster.api import Api
+from handler.cluster.live import Listing, pages, probe
+from handler.engine.planner.prune_check import PruneCheck
+from handler.model.errors import AccessDenied, PlanRefused, Problem
+from handler.model.names import Identity, Resource, identity_of
+from handler.model.plan import Action, Cause, Change, Gone
+from handler.plan import retention
+from handler.plan.admission import NAMESPACE
+from handler.plan.inventory import is_member
+from handler.plan.prune import kept_by_mark, protection
+
+CLAIMS = Resource(retention.CLAIM.group, "v1", retention.CLAIM.kind, "persistentvolumeclaims", namespaced=True)
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionFindings:
+    """What policies make of a plan. `changes`: in place of the same objects'; `kept`: what may not go, with why; `claims`: their claims."""
+
+    changes: dict[Identity, Change] = field(default_factory=dict)
+    kept: dict[Identity, str] = field(default_factory=dict)
+    claims: dict[Identity, Object] = field(default_factory=dict)
+
+
+def claims_of(api: Api, namespace: str) -> dict[Identity, Object]:
+    """Return the claims of a namespace. Raises AccessDenied."""
+    return {identity_of(live): live for page in pages(api, Listing(CLAIMS, namespace)) for live in page}
+
+
+def claims_along(changes: Sequence[Change], check: PruneCheck) -> RetentionFindings:
+    """Return the changes of StatefulSets with the claims that go with them. Raises PlanRefused: a protected one would go by a write."""
+    found, problems = RetentionFindings(), list[Problem]()
+    going = {change.identity for change in changes if change.action is Action.PRUNE}
+    sets = [change for change in changes if change.identity.group_kind == retention.STATEFUL_SET and (change.removes or change.takes)]
+    for namespace in sorted({change.identity.namespace for change in sets}):
+        here = [change for change in sets if change.identity.namespace == namespace]
+        try:
+            claims = claims_of(check.api, namespace)
+        except AccessDenied as denied:
+            seen = f"its claims can't be listed, and may go with it: {denied.problems[0].message}"
+            found.kept.update({change.identity: seen for change in here if change.removes})
+            continue
+        found.claims.update({one: live for one, live in claims.items() if any(_is_its(change, one, live) for change in here)})
+        for change in here:
+            mine = {one: live for one, live in claims.items() if _is_its(change, one, live)}
+            found.changes[change.identity] = _with(change, mine, check)
+            problems += _protected(found.changes[change.identity], mine)
+            stay = [one for one in mine if change.action is Action.PRUNE and not found.changes[change.identity].takes]
+            space = Identity(NAMESPACE.group, NAMESPACE.kind, "", namespace)
+            if stay and space in going:
+                found.kept[space] = f"still holds {stay[0]}"
+    if problems:
+        raise PlanRefused(*problems)
+    return found
+
+
+def _is_its(change: Change, one: Identity, claim: Object) -> bool:
+    return any(each.identity == one for each in change.takes) or (change.removes and retention.refers(claim, change.uid))
+
+
+def _with(change: Change, claims: Mapping[Identity, Object], check: PruneCheck) -> Change:
+    """Return the change of a StatefulSet with those of its claims that go. `claims`: that are there."""
+    if change.action is Action.PRUNE:
+        going = {} if any(protection(live, check.target) for live in claims.values()) else claims
+    else:
+        named = {each.identity for each in change.takes}
+        going = {one: live for one, live in claims.items() if one in named}
+    takes = (_gone(one, live, change.identity, check) for one, live in going.items())
+    return replace(change, takes=tuple(takes))
+
+
+def _gone(identity: Identity, live: Object, by: Identity, check: PruneCheck) -> Gone:
+    uid = str(live["metadata"]["uid"])
+    return Gone(identity, uid, Cause.VOLUME, by, is_member=is_member(live, identity, check.ours))
+
+
+def _protected(change: Change, claims: Mapping[Identity, Object]) -> Iterable[Problem]:
+    """Yield the claims that would go by a write though an annotation or label protects them."""
+    for each in () if change.action is Action.PRUNE else change.takes:
+        if mark := kept_by_mark(claims[each.identity]["metadata"]):
+            place, fix = change.manifest.place if change.manifest else "", "take that change back, or lift what protects the claim"
+            yield Problem(str(change.identity), f"{each}, but it is {mark}", place, fix)
+
+
+# --- volumes
+def volumes_along(changes: Sequence[Change], check: PruneCheck, known: Mapping[Identity, Object]) -> dict[Identity, Change]:
+    """Return the changes with the volumes that go with claims, in place of the same objects'. `known`: bodies of what goes."""
+    lost = {gone.identity: change for change in changes for gone in change.gone if gone.identity.group_kind in retention.BACKED}
+    bodies = {one: known[one] for one in lost if one in known}
+    bodies |= _read(check, lost.keys() - bodies.keys()) or {}
+    bound = {backing: lost[one].identity for one, live in bodies.items() if (backing := retention.backing(live)) is not None}
+    volumes, by_identity, found = _read(check, bound), {change.identity: change for change in changes}, dict[Identity, Change]()
+    for one, owner in bound.items():
+        live, change = {"metadata": {"uid": ""}} if volumes is None else volumes.get(one), found.get(owner, by_identity[owner])
+        is_new = one not in {each.identity for each in change.takes}
+        if live is not None and is_new and (volumes is None or retention.goes_along(live)):
+            found[owner] = replace(change, takes=(*change.takes, _gone(one, live, owner, check)))
+    return found
+
+
+def _read(check: PruneCheck, wanted: Iterable[Identity]) -> dict[Identity, Object] | None:
+    """Return those of the objects that are there; None: they can't be read."""
+    resources = [(check.discovery.preferred(one.group_kind), one) for one in wanted]
+    try:
+        return probe(check.api, [(resource, one.namespace, one.name) for resource, one in resources if resource is not None])
+    except AccessDenied:
+        return None
