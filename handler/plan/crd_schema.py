@@ -50,7 +50,7 @@ def narrowed(live: dict[str, Any], declared: dict[str, Any]) -> Iterator[tuple[s
         name, schema = str(at(each, "name")), at(each, "schema", "openAPIV3Schema")
         before = schemas.get(name, None if converts else stored)
         is_used = at(each, "served") is True or at(each, "storage") is True
-        if is_used and before is not None and _narrows(_own(before), _own(schema)):
+        if is_used and before is not None and {*_fields(before)} - {*_fields(schema)}:
             yield name, schema
 
 
@@ -59,25 +59,12 @@ def lost(schema: Any, instance: dict[str, Any]) -> set[str]:
     return {_INDEX.sub("[]", path) for path in _unknown(schema, instance, "")}
 
 
-def _own(schema: Any) -> dict[str, Any]:
-    properties = _mapping(_mapping(schema).get("properties"))
-    return {**_mapping(schema), "properties": {key: value for key, value in properties.items() if key not in _ROOT}}
-
-
-def _narrows(before: Any, after: Any) -> bool:
-    """Whether a schema lacks what another one has."""
-    before, after = _mapping(before), _mapping(after)
-    old, new = before.get("additionalProperties"), after.get("additionalProperties")
-    if _keeps_all(after) or (new and not isinstance(new, dict)):
-        return False
-    properties = _mapping(before.get("properties"))
-    if _keeps_all(before) or (old and not isinstance(new, dict)):
-        return True
-    if isinstance(new, dict):
-        return any(_narrows(each, new) for each in (*properties.values(), *([old] if old else [])))
-    kept = _mapping(after.get("properties"))
-    lacks = any(name not in kept or _narrows(each, kept[name]) for name, each in properties.items())
-    return lacks or ("items" in before and _narrows(before["items"], after.get("items")))
+def _fields(schema: Any, path: str = "") -> Iterator[str]:
+    """Yield the path of each field that a schema has, with those that it keeps whatever they are."""
+    schema = _mapping(schema)
+    yield from [f"{path}.*"] if _keeps_all(schema) or schema.get("additionalProperties") else ()
+    for step, each in (*_mapping(schema.get("properties")).items(), ("*", schema.get("additionalProperties")), ("[]", schema.get("items"))):
+        yield from [f"{path}.{step}", *_fields(each, f"{path}.{step}")] if isinstance(each, dict) else ()
 
 
 def _keeps_all(schema: dict[str, Any]) -> bool:

@@ -22,7 +22,7 @@ from typing import Any
 from handler.config.settings import Target
 from handler.health.kinds.built_in import removes_itself
 from handler.model.manifest import at, items_at
-from handler.model.names import GroupKind, Identity, group_of, identity_of, uid_and_version
+from handler.model.names import GroupKind, Identity, identity_of, uid_and_version
 from handler.model.plan import Action, Cause, Change, Gone
 from handler.plan.admission import listed
 
@@ -30,14 +30,11 @@ STATEFUL_SET = GroupKind("apps", "StatefulSet")
 CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
 STAY = "; its claims stay: whenDeleted is set to Retain first"
 _JOB = GroupKind("batch", "Job")
-_POLICY = ("spec", "persistentVolumeClaimRetentionPolicy")
-_SNAPSHOTS = "snapshot.storage.k8s.io"
-_CONTENT = GroupKind(_SNAPSHOTS, "VolumeSnapshotContent")
-BACKED = {
-    CLAIM: (VOLUME, ("spec", "volumeName")),
-    GroupKind(_SNAPSHOTS, "VolumeSnapshot"): (_CONTENT, ("status", "boundVolumeSnapshotContentName")),
-}
+_SNAPSHOT, _CONTENT = (GroupKind("snapshot.storage.k8s.io", kind) for kind in ("VolumeSnapshot", "VolumeSnapshotContent"))
+BACKED = {CLAIM: (VOLUME, ("spec", "volumeName")), _SNAPSHOT: (_CONTENT, ("status", "boundVolumeSnapshotContentName"))}
+"""What holds the data of another object, and the field that names it there."""
 _RECLAIM = {VOLUME: ("spec", "persistentVolumeReclaimPolicy"), _CONTENT: ("spec", "deletionPolicy")}
+_POLICY = "persistentVolumeClaimRetentionPolicy"
 _LEFT = ("Released", "Failed")  # phases of a volume that its claim has left
 _MOST = 10_000  # ordinals whose claims are named
 Object = Mapping[str, Any]
@@ -46,20 +43,19 @@ Object = Mapping[str, Any]
 # --- claims
 def deletes(body: Object, when: str) -> bool:
     """Whether a StatefulSet's policy deletes claims. `when`: `whenDeleted` or `whenScaled`."""
-    return bool(at(body, *_POLICY, when) == "Delete")
+    return bool(at(body, "spec", _POLICY, when) == "Delete")
 
 
 def reduced(live: Object) -> dict[str, Any]:
     """Return what of a StatefulSet says which claims go with it, of a claim which volume does; of others nothing."""
-    kind, spec = GroupKind(group_of(str(live.get("apiVersion"))), str(live.get("kind"))), live.get("spec") or {}
+    kind = identity_of(dict(live)).group_kind
     if kind in BACKED:
         first, name = BACKED[kind][1]
         return {first: {name: at(live, first, name)}}
-    if kind != STATEFUL_SET:
-        return {}
-    names = [{"metadata": {"name": at(each, "metadata", "name")}} for each in items_at(live, "spec", "volumeClaimTemplates")]
-    kept = {key: spec[key] for key in (_POLICY[1], "replicas", "ordinals") if key in spec}
-    return {"spec": {**kept, "volumeClaimTemplates": names}, "status": {"replicas": at(live, "status", "replicas")}}
+    kept = (_POLICY, "replicas", "ordinals") if kind == STATEFUL_SET else ()
+    names = [{"metadata": {"name": name}} for name in _templates(live)] if kept else []
+    spec = {key: at(live, "spec", key) for key in kept} | {"volumeClaimTemplates": names}
+    return {"spec": spec, "status": {"replicas": at(live, "status", "replicas")}} if kept else {}
 
 
 def deleted(change: Change, live: Object, target: Target) -> Change:
@@ -68,7 +64,7 @@ def deleted(change: Change, live: Object, target: Target) -> Change:
         return change
     if not listed(CLAIM, target.prune.kinds):
         return replace(change, reason=change.reason + STAY)
-    return replace(change, takes=tuple(_lost(change.identity, each) for each in _claims(live, _there(live))))
+    return replace(change, takes=_lost(change.identity, live, _there(live)))
 
 
 def refers(claim: Object, uid: str) -> bool:
@@ -77,22 +73,15 @@ def refers(claim: Object, uid: str) -> bool:
 
 
 def leaves_pods(live: Object, declared: Object) -> bool:
-    """Whether the selector of a StatefulSet that is made anew matches the pods of the live one."""
-    labels = at(live, "spec", "template", "metadata", "labels") or {}
-    selector = at(declared, "spec", "selector")
+    """Whether the selector of a StatefulSet that is made anew certainly matches the pods of the live one."""
+    selector, labels = at(declared, "spec", "selector"), at(live, "spec", "template", "metadata", "labels") or {}
     wanted = at(selector, "matchLabels")
-    same = isinstance(wanted, dict) and all(labels.get(key) == value for key, value in wanted.items())
-    return (wanted is None or same) and all(_matches(each, labels) for each in items_at(selector, "matchExpressions"))
+    matches = isinstance(wanted, dict) and wanted.items() <= labels.items() and not items_at(selector, "matchExpressions")
+    return matches or selector == at(live, "spec", "selector")
 
 
-def _matches(term: Any, labels: Mapping[str, Any]) -> bool:
-    key, values = str(at(term, "key")), items_at(term, "values")
-    return {
-        "In": key in labels and labels[key] in values,
-        "NotIn": key not in labels or labels[key] not in values,
-        "Exists": key in labels,
-        "DoesNotExist": key not in labels,
-    }.get(str(at(term, "operator")), False)
+def _templates(body: Object) -> list[str]:
+    return [str(at(each, "metadata", "name")) for each in items_at(body, "spec", "volumeClaimTemplates")]
 
 
 def _ordinals(body: Object) -> range:
@@ -107,39 +96,29 @@ def _there(live: Object) -> range:
     return range(wanted.start, max(wanted.stop, wanted.start + (pods if isinstance(pods, int) else 0)))
 
 
-def _claims(body: Object, ordinals: Iterable[int]) -> Iterator[Identity]:
-    one = identity_of(dict(body))
-    names = [str(at(each, "metadata", "name")) for each in items_at(body, "spec", "volumeClaimTemplates")]
-    for number in islice(ordinals, _MOST):
-        yield from (Identity(CLAIM.group, CLAIM.kind, one.namespace, f"{name}-{one.name}-{number}") for name in names)
-
-
-def _lost(by: Identity, claim: Identity) -> Gone:
-    return Gone(claim, "", Cause.VOLUME, by)
+def _lost(one: Identity, body: Object, ordinals: Iterable[int]) -> tuple[Gone, ...]:
+    names = (f"{template}-{one.name}-{number}" for number in islice(ordinals, _MOST) for template in _templates(body))
+    return tuple(Gone(Identity(CLAIM.group, CLAIM.kind, one.namespace, name), "", Cause.VOLUME, one) for name in names)
 
 
 # --- what a write makes a controller delete
 def lost_by_write(live: Object, wanted: Object) -> tuple[Gone, ...]:
     """Return what goes once a live object is as wanted; claims by their names alone: whether they are there isn't known."""
-    identity = identity_of(dict(wanted))
+    identity = identity_of(dict(live))
     if identity.group_kind == STATEFUL_SET:
-        return _scaled_away(identity, live, wanted)
-    own = Gone(identity, uid_and_version(dict(live))[0], Cause.VOLUME, is_member=True)
+        return _lost(identity, wanted, _scaled_away(live, wanted))
+    own, policy = Gone(identity, uid_and_version(dict(live))[0], Cause.VOLUME, is_member=True), _RECLAIM[VOLUME]
     if identity.group_kind == VOLUME and at(live, "status", "phase") in _LEFT:
-        turns = at(wanted, *_RECLAIM[VOLUME]) == "Delete" != at(live, *_RECLAIM[VOLUME])
-        return (own,) if turns else ()
-    if identity.group_kind == _JOB and is_finished(live) and removes_itself(dict(wanted)) and not removes_itself(dict(live)):
-        return (replace(own, counted=False),)
-    return ()
+        return (own,) if at(wanted, *policy) == "Delete" != at(live, *policy) else ()
+    is_over = identity.group_kind == _JOB and is_finished(live)
+    return (replace(own, counted=False),) if is_over and removes_itself(dict(wanted)) and not removes_itself(dict(live)) else ()
 
 
-def _scaled_away(identity: Identity, live: Object, wanted: Object) -> tuple[Gone, ...]:
-    """Return the claims of the pods that a write takes away; what an earlier write takes away goes without this one."""
+def _scaled_away(live: Object, wanted: Object) -> Iterator[int]:
+    """Yield the ordinals whose claims go because of a write; what an earlier write takes away goes without this one."""
     there, stay = _there(live), _ordinals(wanted)
-    if not deletes(wanted, "whenScaled") or (deletes(live, "whenScaled") and stay == _ordinals(live)):
-        return ()
-    gone = chain(range(there.start, min(there.stop, stay.start)), range(max(there.start, stay.stop), there.stop))
-    return tuple(_lost(identity, each) for each in _claims(wanted, gone))
+    if deletes(wanted, "whenScaled") and not (deletes(live, "whenScaled") and stay == _ordinals(live)):
+        yield from chain(range(there.start, min(there.stop, stay.start)), range(max(there.start, stay.stop), there.stop))
 
 
 def is_finished(job: Object) -> bool:
@@ -149,24 +128,21 @@ def is_finished(job: Object) -> bool:
 
 
 def unopened(changes: Iterable[Change], target: Target) -> dict[tuple[str, str, str], str]:
-    """Return what goes by a policy once something is written, and `prune.kinds` doesn't name: it waits for a person, each with why."""
-    written = [change for change in changes if change.action in (Action.UPDATE, Action.RECREATE)]
-    lost = [gone for change in written for gone in change.takes if gone.cause is Cause.VOLUME and gone.counted]
-    guarded = [kind for kind in (CLAIM, VOLUME) if not listed(kind, target.prune.kinds)]
-    waits = [gone for gone in lost if gone.identity.group_kind in guarded]
-    return {gone.key(): f"{gone}; prune.kinds of target {target.name} doesn't name {gone.identity.kind}" for gone in waits}
+    """Return what goes once something is written, and `prune.kinds` doesn't name: it waits for a person, each with why."""
+    written = (change for change in changes if change.action in (Action.UPDATE, Action.RECREATE))
+    waits = [gone for change in written for gone in change.takes if gone.identity.group_kind == (CLAIM if gone.by else VOLUME)]
+    said = {gone: f"{gone}; prune.kinds of target {target.name} doesn't name {gone.identity.kind}" for gone in waits}
+    return {gone.key(): why for gone, why in said.items() if not listed(gone.identity.group_kind, target.prune.kinds)}
 
 
 # --- volumes
 def backing(live: Object) -> Identity | None:
-    """Return what holds the data of a claim or a VolumeSnapshot; None: nothing, or it is no such object."""
-    identity = identity_of(dict(live))
-    kind, field = BACKED.get(identity.group_kind, (None, ()))
+    """Return what holds the data of an object of `BACKED`; None: nothing."""
+    kind, field = BACKED[identity_of(dict(live)).group_kind]
     name = str(at(live, *field) or "")
-    return Identity(kind.group, kind.kind, "", name) if kind and name else None
+    return Identity(kind.group, kind.kind, "", name) if name else None
 
 
-def goes_along(backing_one: Object) -> bool:
+def goes_along(live: Object) -> bool:
     """Whether what holds data goes with the object that is bound to it."""
-    policy = _RECLAIM.get(identity_of(dict(backing_one)).group_kind, ())
-    return bool(at(backing_one, *policy) == "Delete")
+    return bool(at(live, *_RECLAIM[identity_of(dict(live)).group_kind]) == "Delete")

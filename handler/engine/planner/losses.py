@@ -97,7 +97,8 @@ def with_losses(
         change = parts.declared.get(identity) or parts.steps.get(identity) or parts.hooks.get(identity)
         if change is not None:
             place = change.manifest.place if change.manifest else ""
-            problems.append(Problem(str(identity), f"would be deleted ({change.reason}), but {why}", place, "take that change back"))
+            seen = f"would be deleted ({change.reason}), but {why}" if change.removes else why
+            problems.append(Problem(str(identity), seen, place, "take that change back"))
     if problems:
         raise PlanRefused(*problems)
     return parts.over(found.changes, kept)

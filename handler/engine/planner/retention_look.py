@@ -16,7 +16,7 @@ from typing import Any
 from handler.cluster.api import Api
 from handler.cluster.live import Listing, pages, probe
 from handler.engine.planner.prune_check import PruneCheck
-from handler.model.errors import AccessDenied, PlanRefused, Problem
+from handler.model.errors import AccessDenied
 from handler.model.names import Identity, Resource, identity_of
 from handler.model.plan import Action, Cause, Change, Gone
 from handler.plan import retention
@@ -43,9 +43,9 @@ def claims_of(api: Api, namespace: str) -> dict[Identity, Object]:
 
 
 def claims_along(changes: Sequence[Change], check: PruneCheck) -> RetentionFindings:
-    """Return the changes of StatefulSets with the claims that go with them. Raises PlanRefused: a protected one would go by a write."""
-    found, problems = RetentionFindings(), list[Problem]()
-    going = {change.identity for change in changes if change.action is Action.PRUNE}
+    """Return the changes of StatefulSets with the claims that go with them."""
+    found = RetentionFindings()
+    spaces = {change.identity for change in changes if change.action is Action.PRUNE}
     sets = [change for change in changes if change.identity.group_kind == retention.STATEFUL_SET and (change.removes or change.takes)]
     for namespace in sorted({change.identity.namespace for change in sets}):
         here = [change for change in sets if change.identity.namespace == namespace]
@@ -55,33 +55,21 @@ def claims_along(changes: Sequence[Change], check: PruneCheck) -> RetentionFindi
             seen = f"its claims can't be listed, and may go with it: {denied.problems[0].message}"
             found.kept.update({change.identity: seen for change in here if change.removes})
             continue
-        found.claims.update({one: live for one, live in claims.items() if any(_is_its(change, one, live) for change in here)})
+        space = Identity(NAMESPACE.group, NAMESPACE.kind, "", namespace)
         for change in here:
-            mine = {one: live for one, live in claims.items() if _is_its(change, one, live)}
-            found.changes[change.identity] = _with(change, mine, check)
-            problems += _protected(found.changes[change.identity], mine)
-            stay = [one for one in mine if change.action is Action.PRUNE and not found.changes[change.identity].takes]
-            space = Identity(NAMESPACE.group, NAMESPACE.kind, "", namespace)
-            if stay and space in going:
-                found.kept[space] = f"still holds {stay[0]}"
-    if problems:
-        raise PlanRefused(*problems)
+            named, prunes = {each.identity for each in change.takes}, change.action is Action.PRUNE
+            mine = {one: live for one, live in claims.items() if one in named or (change.removes and retention.refers(live, change.uid))}
+            stay = prunes and any(protection(live, check.target) for live in mine.values())
+            going = {one: live for one, live in mine.items() if not stay and (prunes or one in named)}
+            found.claims.update(mine)
+            takes = tuple(_gone(one, live, change.identity, check) for one, live in going.items())
+            found.changes[change.identity] = replace(change, takes=takes)
+            if stay and space in spaces:
+                found.kept[space] = f"still holds {min(mine)}"
+            for one in () if prunes else going:
+                if mark := kept_by_mark(mine[one]["metadata"]):
+                    found.kept[change.identity] = f"{one} would go once it is written, but it is {mark}"
     return found
-
-
-def _is_its(change: Change, one: Identity, claim: Object) -> bool:
-    return any(each.identity == one for each in change.takes) or (change.removes and retention.refers(claim, change.uid))
-
-
-def _with(change: Change, claims: Mapping[Identity, Object], check: PruneCheck) -> Change:
-    """Return the change of a StatefulSet with those of its claims that go. `claims`: that are there."""
-    if change.action is Action.PRUNE:
-        going = {} if any(protection(live, check.target) for live in claims.values()) else claims
-    else:
-        named = {each.identity for each in change.takes}
-        going = {one: live for one, live in claims.items() if one in named}
-    takes = (_gone(one, live, change.identity, check) for one, live in going.items())
-    return replace(change, takes=tuple(takes))
 
 
 def _gone(identity: Identity, live: Object, by: Identity, check: PruneCheck) -> Gone:
@@ -89,27 +77,21 @@ def _gone(identity: Identity, live: Object, by: Identity, check: PruneCheck) -> 
     return Gone(identity, uid, Cause.VOLUME, by, is_member=is_member(live, identity, check.ours))
 
 
-def _protected(change: Change, claims: Mapping[Identity, Object]) -> Iterable[Problem]:
-    """Yield the claims that would go by a write though an annotation or label protects them."""
-    for each in () if change.action is Action.PRUNE else change.takes:
-        if mark := kept_by_mark(claims[each.identity]["metadata"]):
-            place, fix = change.manifest.place if change.manifest else "", "take that change back, or lift what protects the claim"
-            yield Problem(str(change.identity), f"{each}, but it is {mark}", place, fix)
-
-
 # --- volumes
 def volumes_along(changes: Sequence[Change], check: PruneCheck, known: Mapping[Identity, Object]) -> dict[Identity, Change]:
     """Return the changes with the volumes that go with claims, in place of the same objects'. `known`: bodies of what goes."""
-    lost = {gone.identity: change for change in changes for gone in change.gone if gone.identity.group_kind in retention.BACKED}
+    lost = {gone.identity: change.identity for change in changes for gone in change.gone if gone.identity.group_kind in retention.BACKED}
     bodies = {one: known[one] for one in lost if one in known}
     bodies |= _read(check, lost.keys() - bodies.keys()) or {}
-    bound = {backing: lost[one].identity for one, live in bodies.items() if (backing := retention.backing(live)) is not None}
-    volumes, by_identity, found = _read(check, bound), {change.identity: change for change in changes}, dict[Identity, Change]()
-    for one, owner in bound.items():
-        live, change = {"metadata": {"uid": ""}} if volumes is None else volumes.get(one), found.get(owner, by_identity[owner])
-        is_new = one not in {each.identity for each in change.takes}
-        if live is not None and is_new and (volumes is None or retention.goes_along(live)):
-            found[owner] = replace(change, takes=(*change.takes, _gone(one, live, owner, check)))
+    bound = {backing: lost[one] for one, live in bodies.items() if (backing := retention.backing(live)) is not None}
+    volumes, found = _read(check, bound), {change.identity: change for change in changes}
+    unread: Object = {"metadata": {"uid": ""}}
+    going = bound if volumes is None else [one for one in bound if one in volumes and retention.goes_along(volumes[one])]
+    for one in going:
+        change = found[bound[one]]
+        if one not in {each.identity for each in change.takes}:
+            along = _gone(one, (volumes or {}).get(one, unread), change.identity, check)
+            found[change.identity] = replace(change, takes=(*change.takes, along))
     return found
 
 
