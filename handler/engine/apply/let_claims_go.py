@@ -43,7 +43,7 @@ def let_claims_go(
     writer = Writer(api, fence)
     if deletes(live, "whenDeleted"):
         patched = writer.merge(resource, _body(resource, identity, spec=_RETAIN), uid, version or uid_and_version(live)[1])
-        retained = _observed(api, fence, resource, identity, int(patched["metadata"]["generation"]))
+        retained = _observed(api, fence, resource, identity, int(patched["metadata"].get("generation") or 0))
         version = version and retained
         takes = _referring(api, identity, uid)
     for one, claim in takes.items():
