@@ -1,4 +1,4 @@
-"""Has a StatefulSet let its claims go before it is deleted, unless the plan names them: data stays unless someone says that it goes.
+"""Has a StatefulSet let its claims go before it is deleted, unless the plan names them.
 
     whenDeleted: Retain     set on the live object, under its uid and resourceVersion
     observed                its controller puts no owner reference on a claim any more, and takes off those of its pods' claims

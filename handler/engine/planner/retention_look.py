@@ -52,7 +52,8 @@ def claims_along(changes: Sequence[Change], check: PruneCheck) -> RetentionFindi
         try:
             claims = claims_of(check.api, namespace)
         except AccessDenied as denied:
-            seen = f"its claims can't be listed, and may go with it: {denied.problems[0].message}; `anneal rbac {check.target.name}` prints the right"
+            why = denied.problems[0].message
+            seen = f"its claims can't be listed, and may go with it: {why}; the right: anneal rbac {check.target.name}"
             found.kept.update({change.identity: seen for change in here if change.removes})
             continue
         space = Identity(NAMESPACE.group, NAMESPACE.kind, "", namespace)

@@ -103,7 +103,7 @@ def test_a_statefulset_whose_claims_may_not_be_listed_stays() -> None:
     found = next(each for each in database.plan(recorded=KINDS[:1]).plan.prunes if each.identity.kind == "StatefulSet")
     assert (found.action, found.reason) == (
         Action.SKIP,
-        f"its claims can't be listed, and may go with it: 403: {DENIED}; `anneal rbac shop` prints the right",
+        f"its claims can't be listed, and may go with it: 403: {DENIED}; the right: anneal rbac shop",
     )
 
 
