@@ -85,11 +85,11 @@ def volumes_along(changes: Sequence[Change], check: PruneCheck, known: Mapping[I
     bodies = {one: known[one] for one in lost if one in known}
     bodies |= _read(check, lost.keys() - bodies.keys()) or {}
     bound = {backing: lost[one] for one, live in bodies.items() if (backing := retention.backing(live)) is not None}
-    volumes, found = _read(check, bound), {change.identity: change for change in changes}
-    unread: Object = {"metadata": {"uid": ""}}
+    volumes, unread = _read(check, bound), {"metadata": {"uid": ""}}
     going = bound if volumes is None else [one for one in bound if one in volumes and retention.goes_along(volumes[one])]
+    before, found = {change.identity: change for change in changes if change.gone}, dict[Identity, Change]()
     for one in going:
-        change = found[bound[one]]
+        change = found.get(bound[one], before[bound[one]])
         if one not in {each.identity for each in change.takes}:
             along = _gone(one, (volumes or {}).get(one, unread), change.identity, check)
             found[change.identity] = replace(change, takes=(*change.takes, along))
