@@ -20,6 +20,7 @@ from handler.inspect.inventory_tree import CRON_JOB, owned_below
 from handler.model.names import GroupKind, Resource, identity_of, state_name
 from handler.model.pod_secrets import mounted_secrets
 from handler.plan.admission import CRD, NAMESPACE
+from handler.plan.retention import CLAIM, STATEFUL_SET, deletes
 from handler.state.heartbeat import heartbeat_name
 
 RBAC = "rbac.authorization.k8s.io"
@@ -115,6 +116,7 @@ def target_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
     scopes = ("",) if "*" in needed.namespaces else tuple(sorted(set(needed.namespaces)))
     found = {Grant(scope, kind.group, kind.plural, WRITES) for kind in needed.kinds for scope in (scopes if kind.namespaced else ("",))}
     found |= set(_looks_before_pruning(target, needed, scopes))
+    found |= set(_claims_let_go(needed, scopes))
     found |= set(_total_control(target, needed))
     found |= set(_escalations(needed.bodies))
     found |= set(value_reads(target))
@@ -179,6 +181,13 @@ def _looks_before_pruning(target: Target, needed: NeededKinds, scopes: Sequence[
         yield from (Grant(scope, "*", "*", ("list",)) for scope in scopes)
     if CRD in kinds and {CRD.kind, str(CRD)} & set(target.prune.kinds):
         yield from (Grant("", kind.group, kind.plural, ("list",)) for kind in needed.kinds if _is_custom(kind, needed.bodies))
+
+
+def _claims_let_go(needed: NeededKinds, scopes: Sequence[str]) -> Iterator[Grant]:
+    """Yield what it takes to delete a StatefulSet, and not its claims: to list them, and where they go with it, to let them go first."""
+    if STATEFUL_SET in {kind.group_kind for kind in needed.kinds}:
+        verbs = ("list", "patch") if any(deletes(body, "whenDeleted") for body in needed.bodies) else ("list",)
+        yield from (Grant(scope, CLAIM.group, "persistentvolumeclaims", verbs) for scope in scopes)
 
 
 def _total_control(target: Target, needed: NeededKinds) -> Iterator[Grant]:

@@ -18,6 +18,7 @@ from handler.cluster.live import Listing, Object, named, pages
 from handler.cluster.vendor_models import connection_of
 from handler.cluster.write import Writer
 from handler.config.settings import Cluster
+from handler.engine.apply.let_claims_go import let_claims_go
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.names import GroupKind, Identity, Resource
 
@@ -124,10 +125,11 @@ class Client:
         return writer.apply(resource, body, metadata.get("uid", ""), metadata.get("resourceVersion", ""), whole=True)
 
     def delete(self, resource: Resource, live: Object) -> bool:
-        """Delete this very object, as it is; False: it was gone already. Raises Moved, AnnealError."""
+        """Delete this very object, as it is, without a StatefulSet's claims; False: it was gone already. Raises Moved, AnnealError."""
         metadata = live["metadata"]
         identity = Identity(resource.group, resource.kind, metadata.get("namespace", ""), metadata["name"])
-        return Writer(self.api, lambda: None).delete(resource, identity, metadata["uid"], metadata["resourceVersion"])
+        version = let_claims_go(self.api, lambda: None, resource, identity, metadata["uid"], metadata["resourceVersion"])
+        return Writer(self.api, lambda: None).delete(resource, identity, metadata["uid"], version)
 
 
 class ClusterLister:

@@ -26,6 +26,7 @@ from handler.plan.hooks import is_made
 from handler.plan.ignore import Ignoring
 from handler.plan.inventory import Membership, is_member
 from handler.plan.managed_fields import at_path, is_same
+from handler.plan.retention import reduced
 from handler.plan.takeover import Takeover, takeover, undeclared
 
 SECRET = GroupKind("", "Secret")
@@ -190,4 +191,4 @@ def _is_going(live: dict[str, Any]) -> bool:
 
 def _slim(live: dict[str, Any], *, owned: bool = False) -> dict[str, Any]:
     metadata = {key: value for key, value in live["metadata"].items() if owned or key != "managedFields"}
-    return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata}
+    return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata, **reduced(live)}

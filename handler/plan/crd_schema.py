@@ -1,4 +1,6 @@
-"""A custom resource against the schema of a CustomResourceDefinition that only this run creates: the server can't dry-run it yet.
+"""A custom resource against the schema of a CustomResourceDefinition: one that only this run creates, or that a run makes narrower.
+
+The server can't dry-run the one yet; by the other it prunes what the new schema lacks.
 
 Structural schemas (KEP-1111) are made readable for JSON Schema; unknown fields are mistakes, as with `fieldValidation=Strict`. The schema
 is git's and unchecked: only plain words are translated, each of the shape it must have; no `$ref`, which could lead anywhere, and no
@@ -7,6 +9,7 @@ is git's and unchecked: only plain words are translated, each of the shape it mu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -20,6 +23,7 @@ from handler.plan.admission import Desired
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
+_INDEX = re.compile(r"\[\d+\]")
 _ROOT = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -34,6 +38,39 @@ def check(item: Desired, crd: Manifest) -> list[Problem]:
     return [Problem(str(item.identity), text, item.manifest.place) for text in found]
 
 
+def narrowed(live: dict[str, Any], declared: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield name and schema of each version by which instances of a live CRD may lose fields once it is as declared.
+
+    A version that is new is compared with the one that is stored, unless a webhook converts.
+    """
+    schemas = {at(each, "name"): at(each, "schema", "openAPIV3Schema") for each in items_at(live, "spec", "versions")}
+    stored = next((schemas[at(each, "name")] for each in items_at(live, "spec", "versions") if at(each, "storage") is True), None)
+    converts = at(declared, "spec", "conversion", "strategy") == "Webhook"
+    for each in items_at(declared, "spec", "versions"):
+        name, schema = str(at(each, "name")), at(each, "schema", "openAPIV3Schema")
+        before = schemas.get(name, None if converts else stored)
+        is_used = at(each, "served") is True or at(each, "storage") is True
+        if is_used and before is not None and {*_fields(before)} - {*_fields(schema)}:
+            yield name, schema
+
+
+def lost(schema: Any, instance: dict[str, Any]) -> set[str]:
+    """Return the fields of an instance that a schema lacks, but for its status, which a controller writes again."""
+    return {_INDEX.sub("[]", path) for path in _unknown(schema, instance, "")}
+
+
+def _fields(schema: Any, path: str = "") -> Iterator[str]:
+    """Yield the path of each field that a schema has, with those that it keeps whatever they are."""
+    schema = _mapping(schema)
+    yield from [f"{path}.*"] if _keeps_all(schema) or schema.get("additionalProperties") else ()
+    for step, each in (*_mapping(schema.get("properties")).items(), ("*", schema.get("additionalProperties")), ("[]", schema.get("items"))):
+        yield from [f"{path}.{step}", *_fields(each, f"{path}.{step}")] if isinstance(each, dict) else ()
+
+
+def _keeps_all(schema: dict[str, Any]) -> bool:
+    return bool(schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-embedded-resource"))
+
+
 @lru_cache(maxsize=64)
 def _schema(crd: Manifest, version: str) -> dict[str, Any] | None:
     versions = items_at(crd.body(), "spec", "versions")
@@ -42,7 +79,7 @@ def _schema(crd: Manifest, version: str) -> dict[str, Any] | None:
 
 
 def _unknown(schema: Any, value: Any, path: str) -> Iterator[str]:
-    if not isinstance(schema, dict) or schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-embedded-resource"):
+    if not isinstance(schema, dict) or _keeps_all(schema):
         return
     additional = schema.get("additionalProperties")
     if isinstance(value, list):

@@ -27,6 +27,7 @@ from handler.plan.missing_settings import UNOWNED, adopting, block, lacking
 from handler.plan.ownership import ForeignOwner, foreign_owner, in_order
 from handler.plan.prune import kept_by_itself
 from handler.plan.quoted_refusal import told_refusal
+from handler.plan.retention import STATEFUL_SET, STAY, deletes, is_finished, leaves_pods, lost_by_write
 from handler.plan.steering import left_alone, may_recreate
 from handler.plan.takeover import Takeover
 
@@ -66,7 +67,8 @@ class Judge:
             return Change(Action.UNCHANGED, item.identity, uid, version, manifest=item.manifest)
         changes = field_changes(item.identity.group_kind, live, wanted, HiddenFields.of(item.manifest))
         reason, merged = "adopted" if adopted else moved, canonical(taken.entries) if taken else b""
-        return Change(Action.UPDATE, item.identity, uid, version, reason, changes, item.manifest, merged, adopted=adopted)
+        change = Change(Action.UPDATE, item.identity, uid, version, reason, changes, item.manifest, merged, adopted=adopted)
+        return replace(change, takes=lost_by_write(live, wanted))
 
     def refusal_to_adopt(self, item: Desired, live: dict[str, Any]) -> Problem | None:
         """Return why an existing object that isn't ours may not become ours, or None."""
@@ -109,9 +111,14 @@ class Judge:
             return Problem(str(item.identity), seen, item.manifest.place, _MOVE if item.identity.group_kind in LASTING else _LIFT)
         if not self._may_recreate(item, live):
             return self._not_recreated(Problem(str(item.identity), f"an immutable field changed: {text}", item.manifest.place), item)
-        cause = Cause.FINISHED if item.identity.group_kind == _JOB and is_finished(live) else Cause.ANEW
-        reason = "an immutable field changed"
-        return Change(Action.RECREATE, item.identity, *uid_and_version(live), reason, manifest=item.manifest, cause=cause)
+        declared, kind = item.manifest.body(), item.identity.group_kind
+        if kind == STATEFUL_SET and not leaves_pods(live, declared):
+            seen = f"an immutable field changed: {text}; made anew, it couldn't adopt its pods, which spec.selector doesn't match"
+            return Problem(str(item.identity), seen, item.manifest.place, _MOVE)
+        cause = Cause.FINISHED if kind == _JOB and is_finished(live) else Cause.ANEW
+        reason = f"an immutable field changed{STAY if deletes(live, 'whenDeleted') else ''}"
+        change = Change(Action.RECREATE, item.identity, *uid_and_version(live), reason, manifest=item.manifest, cause=cause)
+        return replace(change, takes=lost_by_write(live, declared) if kind == STATEFUL_SET else ())
 
     def recreating_loses(self, kind: GroupKind) -> str:
         """Return the way out of a step that would make what holds data anew; empty: nothing is lost, or the target names the kind."""
@@ -194,9 +201,3 @@ def _moved(item: Desired, live: dict[str, Any]) -> str:
 def _is_only_immutable(text: str) -> bool:
     _, *mistakes = FIELD_ERROR.split(text)
     return not _ADMISSION.search(text) and all(_IMMUTABLE.search(part) for part in mistakes or [text])
-
-
-def is_finished(job: Mapping[str, Any]) -> bool:
-    """Whether a Job is Complete or Failed."""
-    conditions = (job.get("status") or {}).get("conditions") or []
-    return any(condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True" for condition in conditions)

@@ -14,14 +14,15 @@ from typing import Any
 from handler.config.settings import Target
 from handler.model.api_groups import is_certainly_custom
 from handler.model.instance import Instance
-from handler.model.names import GroupKind, Identity, Resource, identity_of, uid_and_version
+from handler.model.names import Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import Action, Change
+from handler.plan import retention
 from handler.plan.admission import CRD, NAMESPACE, allows, listed
 from handler.plan.order import ADMISSION, readable_depends_on, sort_key, wave_of
 from handler.plan.steering import protections
 
 ALLOW = "anneal.dev/prune"  # annotation on a live object: `allow` opts a guarded kind in
-GUARDED = {NAMESPACE, CRD, GroupKind("", "PersistentVolume"), GroupKind("", "PersistentVolumeClaim")}
+GUARDED = {NAMESPACE, CRD, retention.VOLUME, retention.CLAIM}
 """What goes only where it is named: it holds what git can't restore."""
 PROTECTIONS = protections()  # annotations and labels that keep an object (`annotations.TABLE`); values in lower case
 
@@ -68,7 +69,8 @@ def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], fac
     action = Action.SKIP if reason else Action.PRUNE
     since = "" if reason else str(metadata.get("deletionTimestamp") or "")
     why = reason or ("is being deleted already" if since else "no longer declared")
-    return Change(action, identity, *uid_and_version(live), why, finalizers=finalizers, terminating=since, unread=unread)
+    change = Change(action, identity, *uid_and_version(live), why, finalizers=finalizers, terminating=since, unread=unread)
+    return retention.deleted(change, live, target)
 
 
 def left_to(live: dict[str, Any], sibling: str, reason: str) -> Change:
@@ -105,13 +107,13 @@ def kept_by_itself(live: dict[str, Any], instance: Instance | None = None) -> st
     metadata, identity = live["metadata"], identity_of(live)
     system = identity.group_kind == NAMESPACE and (identity.name == "default" or identity.name.startswith("kube-"))
     own = instance is not None and instance.owns(metadata.get("ownerReferences"))
-    return ("" if own else _kept_by_owner(metadata)) or _kept_by_mark(metadata) or ("system namespace" if system else "")
+    return ("" if own else _kept_by_owner(metadata)) or kept_by_mark(metadata) or ("system namespace" if system else "")
 
 
 def protection(live: Mapping[str, Any], target: Target) -> str:
     """Return what keeps an object from going with its owner: an annotation, or its kind that holds data; empty: nothing."""
     metadata = live["metadata"]
-    return _kept_by_mark(metadata) or _kept_by_kind(metadata, identity_of(dict(live)), target)
+    return kept_by_mark(metadata) or _kept_by_kind(metadata, identity_of(dict(live)), target)
 
 
 def _kept_by_owner(metadata: Mapping[str, Any]) -> str:
@@ -120,7 +122,8 @@ def _kept_by_owner(metadata: Mapping[str, Any]) -> str:
     return f"owned by {references[0].get('kind')} {references[0].get('name')}" if references else ""
 
 
-def _kept_by_mark(metadata: Mapping[str, Any]) -> str:
+def kept_by_mark(metadata: Mapping[str, Any]) -> str:
+    """Return which annotation or label keeps an object; empty: none."""
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     for name, values in PROTECTIONS:
         present = f"{annotations.get(name, '')},{labels.get(name, '')}".split(",")

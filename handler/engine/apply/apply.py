@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.wait_until import until
-from handler.cluster.write import DryRunner, Writer
+from handler.cluster.write import DryRunner, Propagation, Writer
+from handler.engine.apply.let_claims_go import let_claims_go
 from handler.engine.apply.wait_deleted import Report, unreported, wait_until_gone
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
@@ -31,14 +32,17 @@ from handler.model.names import GroupKind, Identity, Resource, kubectl
 from handler.model.plan import Action, Cause, Change
 from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.plan.diff import field_changes
+from handler.plan.retention import STATEFUL_SET
 
 _TRIES = 3
 _READY_TIMEOUT = 60.0
 _CRD_LAG = (0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 1.0)  # seconds between looks at whether the server has taken a changed CRD in
 _CREATE_ONLY = "1"
 """A resourceVersion without a uid: an absent object is created, one that came meanwhile answers 409 and is judged like any other."""
-_JOB = GroupKind("batch", "Job")
+_PROPAGATIONS: Mapping[GroupKind, Propagation] = {GroupKind("batch", "Job"): "Foreground", STATEFUL_SET: "Orphan"}
+"""How an object goes that is made anew: the pods of a StatefulSet go on, and the new one adopts them."""
 _BY_OTHERS = (Cause.OWNER, Cause.CONTENT)  # whatever the object is by now, what it goes with goes
+_UNSEEN = "would go, which the plan didn't show"
 _MUST_GO = "changed since it was planned, and would have to be deleted now; the next run plans that"
 
 
@@ -233,8 +237,9 @@ class Applier:
             raise PlanStale.of(str(change.identity), f"the server would apply {', '.join(sorted(other))} otherwise than the plan showed")
 
     def _remove_first(self, change: Change, resource: Resource) -> None:
-        propagation: Literal["Foreground", "Background"] = "Foreground" if change.identity.group_kind == _JOB else "Background"
-        self._writer.delete(resource, change.identity, change.uid, change.resource_version, propagation)
+        version = let_claims_go(self._api, self.fence, resource, change.identity, change.uid, change.resource_version)
+        propagation = _PROPAGATIONS.get(change.identity.group_kind, "Background")
+        self._writer.delete(resource, change.identity, change.uid, version, propagation)
         self.removed.add(change.identity)
         wait_until_gone(self._api, [(resource, change.identity, change.uid)], self.fence, self.lingering)
 
@@ -251,10 +256,14 @@ class Applier:
             if isinstance(outcome, AccessDenied):
                 raise outcome
         again = next(outcome for outcome in outcomes if isinstance(outcome, Change))
+        unseen = {gone.identity for gone in again.takes} - {gone.identity for gone in change.takes}
+        if unseen:
+            raise PlanStale.of(str(change.identity), f"changed since it was planned: {', '.join(map(str, sorted(unseen)))} {_UNSEEN}")
+        again = replace(again, takes=change.takes if again.writes else ())
         shown = {field.path for field in change.fields if not field.declared}
         more = [field.path for field in again.fields if not field.declared and field.path not in shown] if again.managed_fields else []
         if more and change.managed_fields:
-            seen = f"changed since it was planned: {', '.join(more)} would go, which the plan didn't show"
+            seen = f"changed since it was planned: {', '.join(more)} {_UNSEEN}"
             raise PlanStale.of(str(change.identity), seen)
         return _leaving(again, more) if more else again
 

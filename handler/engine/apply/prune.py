@@ -14,6 +14,7 @@ from functools import partial
 from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import Writer
+from handler.engine.apply.let_claims_go import let_claims_go
 from handler.engine.apply.wait_deleted import Report, unreported, wait_until_gone
 from handler.engine.planner.exclusive_look import is_owner, left_for
 from handler.engine.planner.exclusive_needs import Needs
@@ -85,7 +86,7 @@ class Pruner:
         if sibling:
             return replace(change, action=Action.SKIP, reason=reason, sibling=sibling)
         try:
-            Writer(self.planner.api, self.fence).delete(resource, change.identity, change.uid, change.resource_version, "Background")
+            self._delete(change, resource)
         except Moved:
             self.fence()
             if tries == 1:
@@ -96,6 +97,12 @@ class Pruner:
                 return replace(change, reason=_GONE)
             return self._prune_one(again, needs, tries - 1) if again.writes else again
         return change
+
+    def _delete(self, change: Change, resource: Resource) -> None:
+        api, one = self.planner.api, change.identity
+        named = {gone.identity for gone in change.takes}
+        version = let_claims_go(api, self.fence, resource, one, change.uid, change.resource_version, named)
+        Writer(api, self.fence).delete(resource, one, change.uid, version, "Background")
 
     def _looked_at_again(self, change: Change, resource: Resource, needs: Needs) -> Change | None:
         """Judge a candidate by what lives now; None: it is gone already."""

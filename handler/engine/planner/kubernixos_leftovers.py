@@ -15,7 +15,7 @@ from typing import Any
 
 from handler.cluster.live import members
 from handler.config.settings import Target
-from handler.engine.planner.losses import PlanParts, with_losses
+from handler.engine.planner.losses import PlanParts, with_claims
 from handler.engine.planner.planner import Planned, Planner
 from handler.model.errors import ClusterUnavailable
 from handler.model.names import KUBERNIXOS, Identity, identity_of, uid_and_version
@@ -48,7 +48,7 @@ def with_leftovers(planner: Planner, planned: Planned, rendered: Rendered) -> Pl
     changes = _judged(planner, planned, list(going.values()))
     comparison = planned.decision.comparison
     owned = [*comparison.dependants.values(), *filter(None, map(dependant_of, unwanted))]
-    parts = with_losses(PlanParts({}, {}, (*planned.plan.prunes, *changes, *kept), ()), comparison, owned)
+    parts = with_claims(PlanParts({}, {}, (*planned.plan.prunes, *changes, *kept), ()), planner.prune_judge, comparison, owned)
     return replace(planned, plan=replace(planned.plan, prunes=parts.prunes), bodies=planned.bodies | going, leftovers=rule)
 
 

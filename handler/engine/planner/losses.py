@@ -2,6 +2,8 @@
 
     changes of the declared, of steps, of prune, of exclusive namespaces  +  what was listed and has owners  -->  the same, with what goes
 
+What policies delete, such as the claims of StatefulSets, is looked at by `retention_look`, what a narrower schema loses by `narrowed_crds`.
+
 Law: nothing goes that the plan doesn't name. What may not go keeps what would take it; a change of git that would have to is refused. An
 owner that git names must live: the garbage collector deletes within seconds what names one that doesn't.
 """
@@ -10,15 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.live import probe
 from handler.engine.planner.prune_check import PruneCheck
+from handler.engine.planner.retention_look import claims_along, volumes_along
 from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import at, items_at
 from handler.model.names import LASTING, Identity, Resource
-from handler.model.plan import Action, Change, Due
+from handler.model.plan import Action, Cause, Change, Due
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
@@ -66,8 +70,18 @@ class PlanParts:
         return tuple(replace(each, gone=left.pop(each.identity).gone) if each.identity in left else each for each in due)
 
 
-def with_losses(parts: PlanParts, comparison: Comparison, listed: Iterable[Dependant]) -> PlanParts:
-    """Return a plan's changes with what goes along. `listed`: whatever was listed and may go with others.
+def with_claims(parts: PlanParts, check: PruneCheck, comparison: Comparison, listed: Iterable[Dependant]) -> PlanParts:
+    """Return a plan's changes as `with_losses`, and with the claims and volumes that policies delete. Raises PlanRefused."""
+    found = claims_along([change for change in parts.all if change.writes], check)
+    others = (each for each in listed if each.cause is not Cause.OWNER or each.identity not in found.claims)
+    parts = with_losses(parts.over(found.changes, {}), comparison, others, found.kept)
+    return parts.over(volumes_along(parts.all, check, {**comparison.candidates, **found.claims}), {})
+
+
+def with_losses(
+    parts: PlanParts, comparison: Comparison, listed: Iterable[Dependant], kept: Mapping[Identity, str] = MappingProxyType({})
+) -> PlanParts:
+    """Return a plan's changes with what goes along. `listed`: whatever was listed and may go with others; `kept`: what stays, with why.
 
     Raises PlanRefused: what is made anew, or a step deletes, would take what may not go.
     """
@@ -77,16 +91,17 @@ def with_losses(parts: PlanParts, comparison: Comparison, listed: Iterable[Depen
         may = item is not None and item.mode in (Mode.APPLY, Mode.RECREATE, Mode.KEEP) and identity.group_kind not in LASTING
         return change if may and change is not None and change.action in _LIVES else None
 
-    found = collected(parts.all, listed, remade)
-    problems = []
-    for identity, why in found.kept.items():
+    found = collected([change for change in parts.all if change.identity not in kept], listed, remade)
+    kept, problems = {**kept, **found.kept}, []
+    for identity, why in kept.items():
         change = parts.declared.get(identity) or parts.steps.get(identity) or parts.hooks.get(identity)
         if change is not None:
             place = change.manifest.place if change.manifest else ""
-            problems.append(Problem(str(identity), f"would be deleted ({change.reason}), but {why}", place, "take that change back"))
+            seen = f"would be deleted ({change.reason}), but {why}" if change.removes else why
+            problems.append(Problem(str(identity), seen, place, "take that change back"))
     if problems:
         raise PlanRefused(*problems)
-    return parts.over(found.changes, found.kept)
+    return parts.over(found.changes, kept)
 
 
 # --- owners that git names

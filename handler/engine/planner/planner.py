@@ -25,6 +25,7 @@ from handler.engine.planner.join_errors import JoinedErrors
 from handler.engine.planner.losses import PlanParts
 from handler.engine.planner.mark_dry_run import sorted_out
 from handler.engine.planner.members import living
+from handler.engine.planner.narrowed_crds import narrowed
 from handler.engine.planner.prune_check import PruneCheck
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.siblings import SiblingQuestions
@@ -46,6 +47,7 @@ from handler.plan.inventory import Membership, TargetMarks
 from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.missing_settings import joined
 from handler.plan.prune import PruneFacts, is_outside, judge, leaving, left_to, needs_asking, protection, prune_stages
+from handler.plan.retention import unopened
 from handler.plan.rollout import PlannedRollout
 from handler.plan.write_order import WriteOrder
 
@@ -167,7 +169,7 @@ class Planner:
         hooks = deleted(self.ours, comparison.hooks, ask.planned_hooks, ask.due, ask.under_way)
         parts = PlanParts(changes, going, prunes, found.changes, hooks)
         listed = (*check.inside(changes.values()), *check.owned.values(), *comparison.dependants.values(), *found.dependants)
-        parts = losses.with_losses(parts, comparison, listed)
+        parts = losses.with_claims(parts, check, comparison, listed)
         losses.refuse_owners(check, comparison.desired.values(), parts)
         changes, prunes = dict(parts.declared), parts.prunes
         bodies = {**comparison.candidates, **found.bodies}
@@ -204,7 +206,8 @@ class Planner:
             raise PlanRefused(*joined(refused))
         members = comparison.members - sum(change.of_step or change.is_left for change in plan.prunes)
         strangers = held_strangers(plan.changes, comparison.living, self.target.prune)
-        guarded = {**ask.guarded, **guards.names_made_anew(plan.changes, ask.renamed), **strangers}
+        lost = {**unopened(plan.changes, self.target), **narrowed(comparison, plan.changes, self.api, self.discovery, self.target)}
+        guarded = {**ask.guarded, **guards.names_made_anew(plan.changes, ask.renamed), **strangers, **lost}
         return replace(plan, hold=guards.hold_for(plan, members, self.target.prune, ask.reads, ask.settings, guarded))
 
     def compare(self, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:

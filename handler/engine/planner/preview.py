@@ -40,6 +40,7 @@ from handler.plan.judge import Judge, skipped
 from handler.plan.missing_settings import joined
 from handler.plan.prune import PruneFacts, judge
 from handler.plan.quoted_refusal import quoted
+from handler.plan.retention import unopened
 from handler.plan.takeover import foreseen
 
 _NOT_YET = 404  # says nothing of the object: its Namespace or CRD comes with it
@@ -107,7 +108,8 @@ class Previewer:
         refused = joined(guards.lost_though_off(plan, target, comparison.desired))
         problems = (*(item for item in found if isinstance(item, Problem)), *steps.problems, *owning, *refused)
         apart = sum(self._is_apart(identity) for identity in comparison.desired) + len(self._unjudged) if self.server else 0
-        return Preview(plan, problems, self.server is not None, apart, ask.guarded).held(target.prune)
+        guarded = {**ask.guarded, **unopened(plan.changes, target)}
+        return Preview(plan, problems, self.server is not None, apart, guarded).held(target.prune)
 
     def _by_hooks(self, ask: PlanRequest, comparison: Comparison) -> dict[Identity, Change]:
         """Return what due hooks delete, of members whose names say nothing of values that aren't in git."""

@@ -21,6 +21,7 @@ from handler.plan.compare import Comparison
 from handler.plan.inventory import is_member
 from handler.plan.judge import Judge, lift
 from handler.plan.prune import judge, kept_by_itself, leaving, left_to
+from handler.plan.retention import deleted
 from handler.plan.rollout import PlannedRollout
 
 _LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
@@ -82,7 +83,7 @@ class RolloutActions:
                 problems.append(Problem(str(identity), f"{_named(step)} would delete it and all it holds", item.manifest.place, fix))
             reason = f"{_named(step)} makes it anew"
             made = replace(change, action=Action.RECREATE, reason=reason, manifest=item.manifest, managed_fields=b"")
-            found[identity] = replace(made, cause=Cause.STEP)
+            found[identity] = replace(made, cause=Cause.STEP, takes=())  # its pods end, and so none is scaled away
         problems += self._protected(probe, found)
         if problems:
             raise PlanRefused(*problems)
@@ -126,7 +127,8 @@ class RolloutActions:
             elif not change.writes:
                 seen = f"{_named(step)} would delete it, but: {change.reason}"
                 problems.append(Problem(str(identity), seen, place, lift(identity.group_kind, "remove the step")))
-            found[identity] = replace(change, reason=f"{_named(step)} deletes it", cause=Cause.STEP)
+            change = replace(change, reason=f"{_named(step)} deletes it", cause=Cause.STEP)
+            found[identity] = deleted(change, body, self.target)
         if problems:
             raise PlanRefused(*problems)
         return found

@@ -33,8 +33,10 @@ SERVED = (
 WORKLOADS = (
     *SERVED,
     _row("apps", "Deployment", "deployments", "spec status"),
+    _row("apps", "StatefulSet", "statefulsets", "spec status"),
     _row("batch", "Job", "jobs", "spec status"),
     _row("", "PersistentVolumeClaim", "persistentvolumeclaims", "spec status"),
+    _row("", "PersistentVolume", "persistentvolumes", "spec status", namespaced=False),
     _row("", "Pod", "pods", "spec status"),
     _row("", "ServiceAccount", "serviceaccounts", "secrets imagePullSecrets"),
     _row("rbac.authorization.k8s.io", "RoleBinding", "rolebindings", "roleRef subjects"),

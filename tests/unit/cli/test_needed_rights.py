@@ -48,6 +48,14 @@ def test_namespaced_kinds_are_granted_in_each_allowed_namespace_and_others_clust
     )
 
 
+@pytest.mark.parametrize(("policy", "verbs"), [("Retain", ("list",)), ("Delete", ("list", "patch"))])
+def test_a_target_with_statefulsets_may_list_claims_and_let_go_those_that_would_go_with_them(policy: str, verbs: tuple[str, ...]) -> None:
+    sets = Resource("apps", "v1", "StatefulSet", "statefulsets", namespaced=True)
+    declared = body("StatefulSet", "db", "shop", spec={"persistentVolumeClaimRetentionPolicy": {"whenDeleted": policy}})
+    needed = NeededKinds((sets,), ("shop",), (declared,))
+    assert target_grants(TARGET, needed)[0] == Grant("shop", "", "persistentvolumeclaims", verbs)
+
+
 def test_a_target_that_may_use_every_namespace_needs_a_cluster_role() -> None:
     assert target_grants(TARGET, NeededKinds((CONFIGMAPS,), ("*",))) == (Grant("", "", "configmaps", WRITES),)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.model.manifest import Manifest
-from handler.plan.crd_schema import check
+from handler.plan.crd_schema import check, lost, narrowed
 from tests.unit.plan.samples import desired, document
 
 
@@ -140,3 +140,39 @@ def test_a_bound_that_is_no_number_bounds_nothing(schema: dict[str, Any]) -> Non
 
 def test_nested_schemas_of_any_shape_are_passed_over() -> None:
     assert told({"type": "object", "properties": {"a": "text", "b": {"items": "text"}}}, {"a": {"x": 1}, "b": [{"y": 1}]}) == []
+
+
+ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+MAP = {"type": "object", "additionalProperties": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_narrower"),
+    [
+        (obj(a={}), obj(a={}, b={}), False),
+        (obj(a={}, b={}), obj(a={}), True),
+        (obj(a=obj(b={})), obj(a=obj()), True),
+        (obj(a={"type": "array", "items": obj(b={})}), obj(a={"type": "array", "items": obj()}), True),
+        (obj(a=ANY), obj(a=obj()), True),
+        (obj(a=MAP), obj(a=obj()), True),
+        (obj(a=MAP), obj(a=MAP), False),
+    ],
+)
+def test_a_schema_is_narrower_where_it_lacks_what_another_has(before: Any, after: Any, is_narrower: bool) -> None:
+    assert [name for name, _ in narrowed(crd(before), crd(after, served=True))] == (["v1"] if is_narrower else [])
+
+
+def test_a_new_version_is_compared_with_the_stored_one_unless_a_webhook_converts() -> None:
+    live, new = crd(obj(a={}), storage=True), crd(obj(), storage=True)
+    new["spec"]["versions"][1]["name"] = "v2"
+    assert [name for name, _ in narrowed(live, new)] == ["v2"]
+    new["spec"]["conversion"] = {"strategy": "Webhook"}
+    assert list(narrowed(live, new)) == []
+    new["spec"] |= {"conversion": {}, "versions": [{**new["spec"]["versions"][1], "storage": False}]}
+    assert list(narrowed(live, new)) == [], "it is neither served nor stored"
+
+
+def test_an_instance_loses_what_a_schema_lacks_but_its_status() -> None:
+    schema = obj(spec=obj(list={"type": "array", "items": obj(a={})}, kept=ANY))
+    spec = {"list": [{"a": 1, "b": 2}, {"b": 3}], "kept": {"x": 1}, "note": "n"}
+    assert lost(schema, document("Widget", "w", "acme.io/v1", spec=spec, status={"x": 1})) == {"spec.list[].b", "spec.note"}

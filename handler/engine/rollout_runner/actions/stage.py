@@ -15,6 +15,7 @@ from handler.cluster.live import probe
 from handler.cluster.write import DryRunner, Propagation, Writer
 from handler.config.settings import Target, Wait
 from handler.engine.apply.apply import Applier
+from handler.engine.apply.let_claims_go import let_claims_go
 from handler.engine.apply.wait_deleted import wait_until_gone
 from handler.engine.rollout_runner.check_runner import WatchedStep
 from handler.engine.rollout_runner.journal import Journal, JournalWaitRecord
@@ -172,7 +173,9 @@ class StepStage:
 
     def delete(self, resource: Resource, identity: Identity, uid: str, version: str = "", propagation: Propagation = "Foreground") -> None:
         """Delete exactly this object and wait until it is gone. Raises Moved: it changed (with `version`), or is another; StillDeleting."""
+        named = {gone.identity for gone in self.change.takes} if self.change else ()
         with self._fenced_again():
+            version = let_claims_go(self.applier.planner.api, self.applier.fence, resource, identity, uid, version, named)
             self.writer.delete(resource, identity, uid, version, propagation)
         self.applier.removed.add(identity)
         self.gone(resource, identity, uid)

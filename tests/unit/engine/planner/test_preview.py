@@ -333,3 +333,16 @@ def test_an_object_that_only_carries_our_label_is_no_member(shown: Previewed) ->
     shown.shop.post(MAPS, copied)
     found = shown.preview(config_map("a"))
     assert (actions(found), found.plan.live_members) == ({"a": Action.CREATE}, 0)
+
+
+def test_claims_that_a_smaller_statefulset_loses_are_named_by_their_names_and_wait(shown: Previewed) -> None:
+    def stateful(replicas: int) -> Body:
+        spec: Body = {"replicas": replicas, "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}}
+        spec["volumeClaimTemplates"] = [{"metadata": {"name": "data"}}]
+        return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop"}, "spec": spec}
+
+    shown.live(stateful(2))
+    found = shown.preview(stateful(1))
+    assert [str(gone.identity) for gone in found.plan.gone] == ["PersistentVolumeClaim/shop/data-db-1"]
+    assert found.plan.hold
+    assert not any("persistentvolumeclaims" in each.asked.path for each in shown.asked), "no look beyond members"

@@ -1,0 +1,77 @@
+"""Has a StatefulSet let its claims go before it is deleted, unless the plan names them.
+
+    whenDeleted: Retain     set on the live object, under its uid and resourceVersion
+    observed                its controller puts no owner reference on a claim any more, and takes off those of its pods' claims
+    what still refers       such as claims of pods that are gone, which no controller looks at: taken off here
+
+Law: nothing here deletes. Killed anywhere, the same again goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from handler.cluster.api import Api
+from handler.cluster.live import probe
+from handler.cluster.wait_until import until
+from handler.cluster.write import Writer
+from handler.engine.apply import wait_deleted
+from handler.engine.planner.retention_look import CLAIMS, claims_of
+from handler.model.errors import StillDeleting
+from handler.model.manifest import at, items_at
+from handler.model.names import Identity, Resource, kubectl, uid_and_version
+from handler.plan.retention import STATEFUL_SET, deletes, refers
+
+_RETAIN = {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain"}}
+Object = dict[str, Any]
+
+
+def let_claims_go(
+    api: Api, fence: Callable[[], None], resource: Resource, identity: Identity, uid: str, version: str, named: Collection[Identity] = ()
+) -> str:
+    """Return the resourceVersion by which an object may be deleted without loss of a claim that isn't `named`; empty as it is given.
+
+    Raises Moved: it changed, or a claim did; StillDeleting: its controller doesn't follow; AccessDenied: its claims can't be listed.
+    """
+    live = probe(api, [(resource, identity.namespace, identity.name)]).get(identity) if identity.group_kind == STATEFUL_SET else None
+    if live is None or live["metadata"]["uid"] != uid:
+        return version
+    takes = _referring(api, identity, uid)
+    if not (takes or deletes(live, "whenDeleted")) or (named and takes.keys() <= {*named}):
+        return version
+    writer = Writer(api, fence)
+    if deletes(live, "whenDeleted"):
+        patched = writer.merge(resource, _body(resource, identity, spec=_RETAIN), uid, version or uid_and_version(live)[1])
+        retained = _observed(api, fence, resource, identity, int(patched["metadata"].get("generation") or 0))
+        version = version and retained
+        takes = _referring(api, identity, uid)
+    for one, claim in takes.items():
+        others = [each for each in items_at(claim, "metadata", "ownerReferences") if at(each, "uid") != uid]
+        writer.merge(CLAIMS, _body(CLAIMS, one, {"ownerReferences": others}), *uid_and_version(claim))
+    return version
+
+
+def _referring(api: Api, identity: Identity, uid: str) -> dict[Identity, Object]:
+    return {one: claim for one, claim in claims_of(api, identity.namespace).items() if refers(claim, uid)}
+
+
+def _body(resource: Resource, one: Identity, metadata: Object | None = None, **fields: Object) -> Object:
+    named = {"namespace": one.namespace, "name": one.name, **(metadata or {})}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": named, **fields}
+
+
+def _observed(api: Api, fence: Callable[[], None], resource: Resource, identity: Identity, generation: int) -> str:
+    """Wait until the controller has seen a generation; return the resourceVersion of then. Raises StillDeleting."""
+    seen: Object = {}
+
+    def is_observed(live: Object) -> bool:
+        seen.update(live["metadata"])
+        return bool((at(live, "status", "observedGeneration") or 0) >= generation)
+
+    if until(api, [(resource, identity)], is_observed, wait_deleted.TIMEOUT, fence):
+        why = (
+            f"isn't deleted, for its claims may go with it: its controller hasn't seen whenDeleted: Retain in {wait_deleted.TIMEOUT:.0f} s"
+        )
+        raise StillDeleting.of(str(identity), why, fix=f"see to its controller: {kubectl('describe', identity)}; the next run goes on")
+    return str(seen["resourceVersion"])

@@ -1,0 +1,148 @@
+"""What Kubernetes deletes by a policy because of a run: claims of StatefulSets, volumes, Jobs that have finished. Pure.
+
+    whenDeleted: Delete           a StatefulSet takes its claims along where `prune.kinds` names claims; else it lets them go first
+    whenScaled: Delete            the claims of the ordinals that a write takes away go, by the policy that it leaves
+    reclaim policy Delete         a volume goes with its claim, a snapshot's content with it; one that its claim has left goes at once
+    ttlSecondsAfterFinished       a Job that has finished goes once it gets a time to live; git says so, and it isn't counted
+
+A StatefulSet that is made anew leaves its pods running, without an owner, and the new one adopts those that its selector matches. Others
+would keep the names that the new pods need. Deleted with the old one, all would end at once, whatever its update strategy: refused instead.
+
+Source: https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#persistentvolumeclaim-retention. The controller puts owner
+references on the claims of the pods that it has: a claim whose pod is gone keeps the one that it got, whatever the policy becomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any
+
+from handler.config.settings import Target
+from handler.health.kinds.built_in import removes_itself
+from handler.model.manifest import at, items_at
+from handler.model.names import GroupKind, Identity, identity_of, uid_and_version
+from handler.model.plan import Action, Cause, Change, Gone
+from handler.plan.admission import listed
+
+STATEFUL_SET = GroupKind("apps", "StatefulSet")
+CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
+STAY = "; its claims stay: whenDeleted is set to Retain first"
+_JOB = GroupKind("batch", "Job")
+_SNAPSHOT, _CONTENT = (GroupKind("snapshot.storage.k8s.io", kind) for kind in ("VolumeSnapshot", "VolumeSnapshotContent"))
+BACKED = {CLAIM: (VOLUME, ("spec", "volumeName")), _SNAPSHOT: (_CONTENT, ("status", "boundVolumeSnapshotContentName"))}
+"""What holds the data of another object, and the field that names it there."""
+_RECLAIM = {VOLUME: ("spec", "persistentVolumeReclaimPolicy"), _CONTENT: ("spec", "deletionPolicy")}
+_POLICY = "persistentVolumeClaimRetentionPolicy"
+_LEFT = ("Released", "Failed")  # phases of a volume that its claim has left
+_MOST = 10_000  # ordinals whose claims are named
+Object = Mapping[str, Any]
+
+
+# --- claims
+def deletes(body: Object, when: str) -> bool:
+    """Whether a StatefulSet's policy deletes claims. `when`: `whenDeleted` or `whenScaled`."""
+    return bool(at(body, "spec", _POLICY, when) == "Delete")
+
+
+def reduced(live: Object) -> dict[str, Any]:
+    """Return what of a StatefulSet says which claims go with it, of a claim which volume does; of others nothing."""
+    kind = identity_of(dict(live)).group_kind
+    if kind in BACKED:
+        first, name = BACKED[kind][1]
+        return {first: {name: at(live, first, name)}}
+    kept = (_POLICY, "replicas", "ordinals") if kind == STATEFUL_SET else ()
+    names = [{"metadata": {"name": name}} for name in _templates(live)] if kept else []
+    spec = {key: at(live, "spec", key) for key in kept} | {"volumeClaimTemplates": names}
+    return {"spec": spec, "status": {"replicas": at(live, "status", "replicas")}} if kept else {}
+
+
+def deleted(change: Change, live: Object, target: Target) -> Change:
+    """Return the deletion of an object with the claims that go with it, by their names, or saying that they stay."""
+    if change.identity.group_kind != STATEFUL_SET or not change.removes or not deletes(live, "whenDeleted"):
+        return change
+    if not listed(CLAIM, target.prune.kinds):
+        return replace(change, reason=change.reason + STAY)
+    return replace(change, takes=_lost(change.identity, live, _there(live)))
+
+
+def refers(claim: Object, uid: str) -> bool:
+    """Whether a claim goes with the owner of this uid."""
+    return any(at(each, "uid") == uid for each in items_at(claim, "metadata", "ownerReferences"))
+
+
+def leaves_pods(live: Object, declared: Object) -> bool:
+    """Whether the selector of a StatefulSet that is made anew certainly matches the pods of the live one."""
+    selector, labels = at(declared, "spec", "selector"), at(live, "spec", "template", "metadata", "labels") or {}
+    wanted = at(selector, "matchLabels")
+    matches = isinstance(wanted, dict) and wanted.items() <= labels.items() and not items_at(selector, "matchExpressions")
+    return matches or selector == at(live, "spec", "selector")
+
+
+def _templates(body: Object) -> list[str]:
+    return [str(at(each, "metadata", "name")) for each in items_at(body, "spec", "volumeClaimTemplates")]
+
+
+def _ordinals(body: Object) -> range:
+    start, count = at(body, "spec", "ordinals", "start"), at(body, "spec", "replicas")
+    first = start if isinstance(start, int) else 0
+    return range(first, first + (max(count, 0) if isinstance(count, int) else 1))
+
+
+def _there(live: Object) -> range:
+    """Return the ordinals whose pods may be there: more than wanted while it is scaled down."""
+    wanted, pods = _ordinals(live), at(live, "status", "replicas")
+    return range(wanted.start, max(wanted.stop, wanted.start + (pods if isinstance(pods, int) else 0)))
+
+
+def _lost(one: Identity, body: Object, ordinals: Iterable[int]) -> tuple[Gone, ...]:
+    names = (f"{template}-{one.name}-{number}" for number in islice(ordinals, _MOST) for template in _templates(body))
+    return tuple(Gone(Identity(CLAIM.group, CLAIM.kind, one.namespace, name), "", Cause.VOLUME, one) for name in names)
+
+
+# --- what a write makes a controller delete
+def lost_by_write(live: Object, wanted: Object) -> tuple[Gone, ...]:
+    """Return what goes once a live object is as wanted; claims by their names alone: whether they are there isn't known."""
+    identity = identity_of(dict(live))
+    if identity.group_kind == STATEFUL_SET:
+        return _lost(identity, wanted, _scaled_away(live, wanted))
+    own, policy = Gone(identity, uid_and_version(dict(live))[0], Cause.VOLUME, is_member=True), _RECLAIM[VOLUME]
+    if identity.group_kind == VOLUME and at(live, "status", "phase") in _LEFT:
+        return (own,) if at(wanted, *policy) == "Delete" != at(live, *policy) else ()
+    is_over = identity.group_kind == _JOB and is_finished(live)
+    return (replace(own, counted=False),) if is_over and removes_itself(dict(wanted)) and not removes_itself(dict(live)) else ()
+
+
+def _scaled_away(live: Object, wanted: Object) -> Iterator[int]:
+    """Yield the ordinals whose claims go because of a write; what an earlier write takes away goes without this one."""
+    there, stay = _there(live), _ordinals(wanted)
+    if deletes(wanted, "whenScaled") and not (deletes(live, "whenScaled") and stay == _ordinals(live)):
+        yield from chain(range(there.start, min(there.stop, stay.start)), range(max(there.start, stay.stop), there.stop))
+
+
+def is_finished(job: Object) -> bool:
+    """Whether a Job is Complete or Failed."""
+    conditions = items_at(job, "status", "conditions")
+    return any(at(each, "type") in ("Complete", "Failed") and at(each, "status") == "True" for each in conditions)
+
+
+def unopened(changes: Iterable[Change], target: Target) -> dict[tuple[str, str, str], str]:
+    """Return what goes once something is written, and `prune.kinds` doesn't name: it waits for a person, each with why."""
+    written = (change for change in changes if change.action in (Action.UPDATE, Action.RECREATE))
+    waits = [gone for change in written for gone in change.takes if gone.identity.group_kind == (CLAIM if gone.by else VOLUME)]
+    said = {gone: f"{gone}; prune.kinds of target {target.name} doesn't name {gone.identity.kind}" for gone in waits}
+    return {gone.key(): why for gone, why in said.items() if not listed(gone.identity.group_kind, target.prune.kinds)}
+
+
+# --- volumes
+def backing(live: Object) -> Identity | None:
+    """Return what holds the data of an object of `BACKED`; None: nothing."""
+    kind, field = BACKED[identity_of(dict(live)).group_kind]
+    name = str(at(live, *field) or "")
+    return Identity(kind.group, kind.kind, "", name) if name else None
+
+
+def goes_along(live: Object) -> bool:
+    """Whether what holds data goes with the object that is bound to it."""
+    return bool(at(live, *_RECLAIM[identity_of(dict(live)).group_kind]) == "Delete")

@@ -1,0 +1,135 @@
+"""What goes by a policy because of a write or a deletion, by what lives and what will."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handler.config.settings import Prune
+from handler.model.names import identity_of
+from handler.model.plan import Action, Change, Gone
+from handler.plan.prune import PruneFacts, judge
+from handler.plan.retention import backing, goes_along, leaves_pods, lost_by_write, reduced, unopened
+from tests.unit.plan.samples import document, target
+
+Body = dict[str, Any]
+CLAIMS = Prune(kinds=("PersistentVolumeClaim",))
+
+
+def stateful(replicas: int | None = 1, scaled: str = "", deleted: str = "", start: int = 0, pods: int = 0, **spec: Any) -> Body:
+    policy = {key: value for key, value in (("whenScaled", scaled), ("whenDeleted", deleted)) if value}
+    fields: Body = {"ordinals": {"start": start}, "volumeClaimTemplates": [{"metadata": {"name": "data"}}], **spec}
+    fields |= {"persistentVolumeClaimRetentionPolicy": policy} if policy else {}
+    fields |= {"replicas": replicas} if replicas is not None else {}
+    found = document("StatefulSet", "db", "apps/v1", spec=fields, status={"replicas": pods})
+    found["metadata"] |= {"namespace": "shop", "uid": "u", "resourceVersion": "7"}
+    return found
+
+
+def lost(live: Body, wanted: Body) -> list[str]:
+    return [gone.identity.name for gone in lost_by_write(live, wanted)]
+
+
+@pytest.mark.parametrize(
+    ("live", "wanted", "gone"),
+    [
+        (stateful(3), stateful(1), []),
+        (stateful(3, "Delete"), stateful(1, "Delete"), ["data-db-1", "data-db-2"]),
+        (stateful(3), stateful(1, "Delete"), ["data-db-1", "data-db-2"]),
+        (stateful(3, "Delete"), stateful(1, "Retain"), []),
+        (stateful(2, "Delete"), stateful(None, "Delete"), ["data-db-1"]),
+        (stateful(1, "Delete"), stateful(0, "Delete"), ["data-db-0"]),
+        (stateful(3, "Delete"), stateful(3, "Delete"), []),
+        (stateful(1), stateful(3, "Delete"), []),
+        (stateful(2, "Delete"), stateful(2, "Delete", start=1), ["data-db-0"]),
+        (stateful(2, "Delete", start=3), stateful(2, "Delete"), ["data-db-3", "data-db-4"]),
+        (stateful(1, "Delete", pods=3), stateful(1, "Delete"), []),
+        (stateful(1, pods=3), stateful(1, "Delete"), ["data-db-1", "data-db-2"]),
+    ],
+)
+def test_claims_go_by_the_policy_that_a_write_leaves(live: Body, wanted: Body, gone: list[str]) -> None:
+    assert lost(live, wanted) == gone
+
+
+def volume(policy: str, phase: str = "") -> Body:
+    found = document("PersistentVolume", "v", spec={"persistentVolumeReclaimPolicy": policy}, status={"phase": phase})
+    found["metadata"] |= {"uid": "u", "resourceVersion": "7"}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("phase", "before", "after", "goes"),
+    [
+        ("Released", "Retain", "Delete", True),
+        ("Failed", "Retain", "Delete", True),
+        ("Bound", "Retain", "Delete", False),
+        ("Available", "Retain", "Delete", False),
+        ("Released", "Delete", "Delete", False),
+        ("Released", "Delete", "Retain", False),
+    ],
+)
+def test_a_volume_that_its_claim_has_left_goes_once_it_gets_the_policy_delete(phase: str, before: str, after: str, goes: bool) -> None:
+    assert bool(lost_by_write(volume(before, phase), volume(after))) is goes
+
+
+def test_a_finished_job_that_gets_a_time_to_live_goes_and_is_not_counted() -> None:
+    live = document("Job", "j", "batch/v1", spec={}, status={"conditions": [{"type": "Complete", "status": "True"}]})
+    live["metadata"] |= {"uid": "u", "resourceVersion": "7"}
+    wanted = {**live, "spec": {"ttlSecondsAfterFinished": 0}}
+    assert [(gone.identity.name, gone.counted) for gone in lost_by_write(live, wanted)] == [("j", False)]
+    assert (lost_by_write(wanted, wanted), lost_by_write({**live, "status": {}}, wanted)) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("selector", "matches"),
+    [
+        ({"matchLabels": {"app": "db"}}, True),
+        ({"matchLabels": {"app": "db", "tier": "x"}}, True),
+        ({"matchLabels": {"app": "other"}}, False),
+        ({"matchLabels": {"app": "db"}, "matchExpressions": [{"key": "app", "operator": "Exists"}]}, False),
+        ({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}, True),
+        (None, False),
+    ],
+    ids=["fewer labels", "all labels", "another label", "what isn't certain", "as it was", "none"],
+)
+def test_a_statefulset_adopts_the_pods_that_its_selector_certainly_matches(selector: Any, matches: bool) -> None:
+    labels = {"metadata": {"labels": {"app": "db", "tier": "x"}}}
+    live = stateful(template=labels, selector={"matchExpressions": [{"key": "tier", "operator": "Exists"}]})
+    assert leaves_pods(live, stateful(selector=selector)) is matches
+
+
+def slim(live: Body) -> Body:
+    return {key: live[key] for key in ("apiVersion", "kind", "metadata")} | reduced(live)
+
+
+def pruned(live: Body, prune: Prune = CLAIMS) -> Change:
+    return judge(slim(live), target(prune=prune), [], PruneFacts())
+
+
+def test_claims_go_with_a_pruned_statefulset_only_where_prune_names_them() -> None:
+    assert [gone.identity.name for gone in pruned(stateful(2, deleted="Delete")).takes] == ["data-db-0", "data-db-1"]
+    kept, retained = pruned(stateful(2, deleted="Delete"), Prune()), pruned(stateful(2))
+    assert (kept.takes, kept.reason) == ((), "no longer declared; its claims stay: whenDeleted is set to Retain first")
+    assert (retained.takes, retained.reason) == ((), "no longer declared")
+
+
+def test_what_goes_by_a_write_waits_unless_prune_names_its_kind() -> None:
+    live = stateful(2, "Delete")
+    scaled = Change(Action.UPDATE, identity_of(live), "u", takes=lost_by_write(live, stateful(1, "Delete")))
+    along = Gone(identity_of(volume("Delete")), "v", scaled.takes[0].cause, scaled.identity)
+    changes = [scaled, pruned(stateful(2, deleted="Delete"))]
+    assert [key[1] for key in unopened(changes, target())] == ["PersistentVolumeClaim/shop/data-db-1"]
+    assert unopened([Change(Action.UPDATE, scaled.identity, "u", takes=(*scaled.takes, along))], target(prune=CLAIMS)) == {}
+    released = Change(Action.UPDATE, along.identity, "v", takes=lost_by_write(volume("Retain", "Released"), volume("Delete")))
+    assert len(unopened([released], target(prune=CLAIMS))) == 1
+    assert unopened([released], target(prune=Prune(kinds=("PersistentVolume",)))) == {}
+
+
+def test_what_holds_data_of_another_object_goes_with_it_by_its_policy() -> None:
+    claim = document("PersistentVolumeClaim", "c", spec={"volumeName": "v", "resources": {}})
+    snapshot = document("VolumeSnapshot", "s", "snapshot.storage.k8s.io/v1", status={"boundVolumeSnapshotContentName": "content"})
+    found = [backing(slim(body)) for body in (claim, snapshot, document("PersistentVolumeClaim", "unbound", spec={}))]
+    assert [one and str(one) for one in found] == ["PersistentVolume/v", "VolumeSnapshotContent/content", None]
+    content = document("VolumeSnapshotContent", "content", "snapshot.storage.k8s.io/v1", spec={"deletionPolicy": "Delete"})
+    assert [goes_along(each) for each in (volume("Delete"), volume("Retain"), content)] == [True, False, True]
