@@ -77,7 +77,7 @@ def _end(context: Any) -> float:
 
 
 def _with_each_once(event: Any) -> Any:
-    """Return an event of which each header has one value, and one spelling: of several the adapter would put commas between, or take the last."""
+    """Return an event of which each header has one value: of several the adapter takes the last or puts commas between."""
     key = "multiValueHeaders" if "multiValueHeaders" in event else "headers"
     found: dict[str, list[str]] = {}
     for name, values in (event.get(key) or {}).items():

@@ -7,7 +7,7 @@ What is only created where it's missing is the same as long as it lives. Ours an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,6 +45,7 @@ class Comparison:
     `hides`, `hidden`: see `field_changes`; `anew`: live objects of which a render makes something anew: their values stay, and no render
     knows them. `gaps`: takes the fields of each declared live object, `secrets`: the live Secrets, `adoptions`: what isn't ours
     yet; None: they aren't asked for. `dependants`: what has owners, ours or not; `keeps`: returns why such a one may not go with them.
+    `whole`: of which members that are the same `bodies` are kept.
     """
 
     ours: Membership
@@ -68,6 +69,8 @@ class Comparison:
     adoptions: Adoptions | None = None
     dependants: dict[Identity, Dependant] = field(default_factory=dict)
     keeps: Callable[[Mapping[str, Any]], str] = lambda _: ""
+    whole: Collection[Identity] = ()
+    bodies: dict[Identity, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     @property
     def owners(self) -> dict[Identity, tuple[str, ...]]:
@@ -117,6 +120,7 @@ class Comparison:
         ours, former = is_member(live, identity, self.ours), self.ours.is_former(live, identity)  # former marks differ from declared ones
         for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes, self.dependants):
             sorted_before.pop(identity, None)
+        self.bodies.pop(identity, None)
         self._note_anew(identity, live)
         if ours or item is not None:
             self._note_secret(identity, live)
@@ -144,6 +148,8 @@ class Comparison:
         known = bool(verdict) and verdict == fingerprint(item)
         if not _is_going(live) and ((known and self.undeclared is None) or self._is_same(item, live, known=known)):
             self.same[item.identity] = seen
+            if item.identity in self.whole:
+                self.bodies[item.identity] = live
         else:
             self.undecided[item.identity] = live
 

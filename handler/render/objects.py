@@ -3,8 +3,8 @@
 What holds variables (`${name}`, `$$`) is judged as far as it can be: names and kinds with them are read on, and texts of a Secret with them
 stay `stringData`. Once they are written out, or nothing writes them, `final` judges the rest.
 
-Dropped in silence, because `kubectl get -o yaml` writes it and no author means it: `status` and the metadata that only the server sets. What
-an apply by kubectl couldn't bring, or would make of a living object a dying one, is a mistake: owners of fields, and a deletion.
+Dropped in silence, because `kubectl get -o yaml` writes it and no author means it: `status` and the metadata that only the server sets.
+Owners of fields and a deletion are mistakes: an apply by kubectl is refused with them, or makes an object that is being deleted for ever.
 A hook may have `generateName`, as Argo CD allows it: its name is made of that and of what it declares, so that it changes with git.
 """
 

@@ -59,8 +59,8 @@ class PlanRequest:
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
     out; `renderer`, `unstable`, `hidden` (its `secrets`), `hidden_fields` (its `hidden`): see `Rendered`; `renamed`: objects that nothing
     but another render names otherwise; `guarded`: what a person must approve beside deletions, each with its reason; `under_way`:
-    `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings; `gaps`, `secrets`: as
-    in `Comparison`.
+    `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings; `gaps`, `secrets`,
+    `whole`: as in `Comparison`.
     """
 
     commit: str
@@ -86,6 +86,7 @@ class PlanRequest:
     shown: bool = False
     gaps: FieldGaps | None = None
     secrets: dict[Identity, dict[str, Any]] | None = field(default=None, repr=False)
+    whole: frozenset[Identity] = frozenset()
     handover: SiblingQuestions | None = None
     exclusive: ExclusiveRequest = field(default_factory=ExclusiveRequest)
     ran: RecordedJobs = field(default_factory=RecordedJobs)
@@ -222,9 +223,12 @@ class Planner:
         self.scopes = self.target.namespaces
         return self._listed_into(self._fresh(ask), ask, passing)
 
-    def _fresh(self, ask: PlanRequest) -> Comparison:
+    def ignoring(self, ask: PlanRequest) -> Ignoring:
+        """Return what is left to others."""
         bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
-        ignoring = Ignoring.of(self.target.ignore, bodies, ask.unstable)
+        return Ignoring.of(self.target.ignore, bodies, ask.unstable)
+
+    def _fresh(self, ask: PlanRequest) -> Comparison:
         if self.adoptions is not None:
             self.adoptions.found.clear()
         declared = ask.desired if ask.hidden_fields else {}
@@ -234,7 +238,7 @@ class Planner:
         return Comparison(
             self.ours,
             ask.desired,
-            ignoring,
+            self.ignoring(ask),
             self.verdicts,
             undeclared={} if ask.shown else None,
             adopts=self.target.adopts,
@@ -244,6 +248,7 @@ class Planner:
             secrets=ask.secrets,
             adoptions=self.adoptions,
             keeps=lambda live: protection(live, self.target),
+            whole=ask.whole,
         )
 
     def _listed_into(self, comparison: Comparison, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:

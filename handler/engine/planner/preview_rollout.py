@@ -101,7 +101,7 @@ class StepPreviewer:
             reason = f"{_named(step)} makes it anew, {IF_THERE}"
             found.recreated[identity] = Change(Action.RECREATE, identity, reason=reason, manifest=change.manifest, adopted=True)
             return
-        live = self.acting.comparison.undecided.get(identity)
+        live = self.acting.comparison.undecided.get(identity) or self.acting.comparison.bodies.get(identity)
         seen = replace(change, uid=change.uid or str(live["metadata"]["uid"])) if live else change  # the previewer leaves a Secret's out
         try:
             made = self._alone(identity).recreated(lambda _: known, {identity: seen})

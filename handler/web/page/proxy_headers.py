@@ -1,6 +1,6 @@
 """Who a trusted proxy says is asking.
 
-Law: without its secret nothing that a request says of itself counts, and a header that came twice names nobody (`handler.web.repeated_headers`).
+Law: without its secret nothing that a request says of itself counts; a header that came twice (`web.repeated_headers`) names nobody.
 """
 
 from __future__ import annotations

@@ -39,16 +39,21 @@ class Previewed:
 
     shop: PlannedTarget = field(default_factory=PlannedTarget)
     asked: list[Call] = field(default_factory=list)
+    now: tuple[Body, ...] = ()
+    """What git declares before the merge."""
 
     def live(self, *bodies: Body) -> None:
-        """Let objects live that the target has applied."""
+        """Let objects live that the target has applied, as git declares them."""
+        self.now = bodies
         self.shop.apply(self.shop.plan(*bodies))
         self.shop.written.clear()
 
     def preview(self, *bodies: Body, judged: bool = False, prune: bool = True, guarded: Any = None, **previewer: Any) -> Preview:
         planner, meet = self.shop.planner, self.shop.meet
         admission = Admission(self.shop.target, APPLYSET, "anneal-system", planner.discovery.find, planner.discovery.listable())
-        declared = admission.admit([Manifest.of(body, f"{index}.yaml:1") for index, body in enumerate(bodies)])
+        now, declared = (
+            admission.admit([Manifest.of(body, f"{index}.yaml:1") for index, body in enumerate(each)]) for each in (self.now, bodies)
+        )
 
         def noted(call: Call, do: Callable[[], Reply]) -> Reply:
             self.asked.append(call)
@@ -58,7 +63,7 @@ class Previewed:
         rest, hooks = separate(declared)
         ask = PlanRequest("c" * 40, "reads", "settings", (rest,), KINDS, prune=prune, guarded=guarded or {})
         ask = replace(ask, planned_hooks=hooks, due=hooks.due())
-        found = Previewer(planner, planner.api if judged else None, **previewer).preview(ask)
+        found = Previewer(planner, planner.api if judged else None, now={item.identity: item for item in now}, **previewer).preview(ask)
         self.shop.meet = meet
         assert self.shop.written == [], "nothing is written"
         return found
@@ -115,7 +120,7 @@ def test_nothing_is_asked_but_lists_of_the_targets_own_members(shown: Previewed)
 def test_a_server_judges_what_is_new_and_what_changes_by_dry_runs(shown: Previewed) -> None:
     shown.live(config_map("same"), config_map("other"))
     found = shown.preview(config_map("same"), config_map("other", "2"), config_map("new"), judged=True)
-    assert shown.sent == ["PATCH other", "POST configmaps"]
+    assert shown.sent == ["PATCH other", "POST configmaps", "POST configmaps"], "by itself, too"
     assert (found.judged, found.apart, actions(found)["other"], fields(found, "other")) == (
         True,
         0,
