@@ -90,9 +90,9 @@ class MemberPreview:
 
     def finding(self) -> Finding:
         """Return what becomes of the member."""
-        if immutable_fields.is_data(self.item.identity.group_kind, self.before.manifest.body()) or self.server is None:
-            if found := self.by_git():
-                return self._with_fields(found)
+        is_certain = self.server is None or immutable_fields.is_data(self.item.identity.group_kind, self.before.manifest.body())
+        if is_certain and (found := self.by_git()):
+            return self._with_fields(found)
         drift = self._drift()
         if isinstance(drift, Change | Problem):
             return drift
