@@ -25,7 +25,7 @@ IGNORED, KEPT = {"anneal.dev/ignore": "/data/key"}, {"kustomize.toolkit.fluxcd.i
 Change = Callable[[Document, str], None]
 
 
-def _at(document: Document, value: Any, *path: Any) -> None:
+def _at(document: Any, value: Any, *path: Any) -> None:
     *before, last = path
     for step in before:
         document = document[step] if isinstance(step, int) else document.setdefault(step, {})
