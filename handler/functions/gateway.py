@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from handler.model import deadline
-from handler.web.repeated_headers import joined
+from handler.web.repeated_headers import each_once
 
 _LOG = logging.getLogger("anneal.web")
 Json = dict[str, Any]
@@ -79,10 +79,8 @@ def _end(context: Any) -> float:
 def _with_each_once(event: Any) -> Any:
     """Return an event of which each header has one value: of several the adapter takes the last or puts commas between."""
     key = "multiValueHeaders" if "multiValueHeaders" in event else "headers"
-    found: dict[str, list[str]] = {}
-    for name, values in (event.get(key) or {}).items():
-        found.setdefault(name.lower(), []).extend(values if isinstance(values, list) else [values])
-    once = {name: joined(name, values) for name, values in found.items()}
+    given = {name: each if isinstance(each, list) else [each] for name, each in (event.get(key) or {}).items()}
+    once = each_once((name, value) for name, values in given.items() for value in values)
     return {**event, key: {name: [value] for name, value in once.items()} if key == "multiValueHeaders" else once}
 
 

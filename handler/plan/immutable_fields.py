@@ -15,22 +15,19 @@ from handler.model.manifest import at
 from handler.model.names import GroupKind
 from handler.plan.managed_fields import equal
 
-_SELECTOR = ("spec.selector",)
-_ROLE = ("roleRef.kind", "roleRef.name")
-_CLAIM = ("accessModes", "dataSource", "dataSourceRef", "selector", "storageClassName", "volumeMode", "volumeName")
-_FIELDS: dict[GroupKind, tuple[str, ...]] = {
-    GroupKind("apps", "Deployment"): _SELECTOR,
-    GroupKind("apps", "DaemonSet"): _SELECTOR,
-    GroupKind("apps", "ReplicaSet"): _SELECTOR,
-    GroupKind("apps", "StatefulSet"): ("spec.podManagementPolicy", "spec.selector", "spec.serviceName", "spec.volumeClaimTemplates"),
-    JOB: ("spec.completionMode", "spec.selector", "spec.template"),
-    GroupKind("", "Service"): ("spec.clusterIP",),
-    GroupKind("", "PersistentVolumeClaim"): tuple(f"spec.{field}" for field in _CLAIM),
-    GroupKind("", "Secret"): ("type",),
-    GroupKind("rbac.authorization.k8s.io", "RoleBinding"): _ROLE,
-    GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding"): _ROLE,
-    GroupKind("scheduling.k8s.io", "PriorityClass"): ("value",),
-    GroupKind("storage.k8s.io", "StorageClass"): ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
+_FIELDS = {
+    "ClusterRoleBinding.rbac.authorization.k8s.io": "roleRef.kind roleRef.name",
+    "DaemonSet.apps": "spec.selector",
+    "Deployment.apps": "spec.selector",
+    "Job.batch": "spec.completionMode spec.selector spec.template",
+    "PersistentVolumeClaim": "spec.accessModes spec.dataSource spec.selector spec.storageClassName spec.volumeMode spec.volumeName",
+    "PriorityClass.scheduling.k8s.io": "value",
+    "ReplicaSet.apps": "spec.selector",
+    "RoleBinding.rbac.authorization.k8s.io": "roleRef.kind roleRef.name",
+    "Secret": "type",
+    "Service": "spec.clusterIP",
+    "StatefulSet.apps": "spec.podManagementPolicy spec.selector spec.serviceName spec.volumeClaimTemplates",
+    "StorageClass.storage.k8s.io": "parameters provisioner reclaimPolicy volumeBindingMode",
 }
 """Kind -> fields, as Kubernetes' validation of updates has them (pkg/apis/*/validation, 1.36)."""
 _DATA = frozenset({GroupKind("", "ConfigMap"), GroupKind("", "Secret")})
@@ -53,7 +50,7 @@ def refusal(kind: GroupKind, now: Mapping[str, Any], then: Mapping[str, Any], un
         is_certain = was is not None and becomes is not None and not any(text in f"{was}{becomes}" for text in unsure)
         return is_certain and not equal(was, becomes)
 
-    fields = [field for field in _FIELDS.get(kind, ()) if differ(field)]
+    fields = [field for field in _FIELDS.get(str(kind), "").split() if differ(field)]
     if kind == JOB and any(at(body, "spec", "suspend") for body in (now, then)):
         fields = []  # of one that hasn't started some may change
     if is_data(kind, now):

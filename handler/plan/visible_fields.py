@@ -94,10 +94,9 @@ class MergedObject:
         """Whether the live value at a path may be seen beside what git declares of it before the merge."""
         if was is None or not is_applied(self.live, path):
             return False
-        text, lives = text_of(tellable(self.kind, path)), at_path(self.live, path)
-        told = shown(self.kind, text, was)
+        lives, told = at_path(self.live, path), shown(self.kind, text_of(tellable(self.kind, path)), was)
         may_hold_others = isinstance(was, dict | list) or isinstance(lives, dict | list) or any(isinstance(step, int) for step in path)
-        return MASKED not in told and (not may_hold_others or shown(self.kind, text, lives) == told)
+        return MASKED not in told and (not may_hold_others or equal(lives, was))
 
 
 def _put(body: Object, path: Path, value: Any) -> None:
@@ -123,14 +122,9 @@ def by_git(change: Change, now: Manifest | None, then: Manifest | None, others: 
         return change
     if now is None:
         return replace(change, action=Action.CREATE, fields=())
-    fields = {each.path: each for pair in (others, (now, then)) for each in _differences(change, pair)}
+    pairs = [(one.body(), other.body()) for one, other in (others or (None, None), (now, then)) if one and other]
+    fields = {each.path: each for pair in pairs for each in field_changes(change.identity.group_kind, *pair)}
     return Change(Action.UPDATE if fields else Action.UNCHANGED, change.identity, fields=tuple(fields.values()), manifest=change.manifest)
-
-
-def _differences(change: Change, pair: Pair | None) -> tuple[FieldChange, ...]:
-    """Return what differs between what git declares before and after; nothing, where it doesn't declare both."""
-    now, then = pair or (None, None)
-    return field_changes(change.identity.group_kind, now.body(), then.body()) if now and then else ()
 
 
 def by_name(change: Change) -> Change:

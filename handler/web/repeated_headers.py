@@ -6,19 +6,14 @@ by a person past a proxy that only adds its own, would add to them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 _APART = "\x1f"  # no header holds one: a server refuses it
 
 
-def joined(name: str, values: Sequence[str]) -> str:
-    """Return one value of several; the pieces of a cookie belong together (RFC 9113, 8.2.3)."""
-    return ("; " if name.lower() == "cookie" else _APART).join(values)
-
-
-def each_once(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return headers of which each name comes once. `headers`: with names in one case."""
+def each_once(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return one value of each header, by names in lower case; the pieces of a cookie belong together (RFC 9113, 8.2.3)."""
     found: dict[str, list[str]] = {}
     for name, value in headers:
-        found.setdefault(name, []).append(value)
-    return [(name, joined(name, values)) for name, values in found.items()]
+        found.setdefault(name.lower(), []).append(value)
+    return {name: ("; " if name == "cookie" else _APART).join(values) for name, values in found.items()}

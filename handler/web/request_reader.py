@@ -58,7 +58,7 @@ class RequestReader:
 
     def taken(self) -> Any:
         """Return the whole request, its body ready to be read, each of its headers once."""
-        self.request.headers = each_once(self.request.headers)
+        self.request.headers = [(name.upper(), value) for name, value in each_once(self.request.headers).items()]
         self.request.body = io.BytesIO(bytes(self._body))
         self._raw, self._body, self._chunks = bytearray(), bytearray(), None
         return self.request

@@ -26,28 +26,25 @@ from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.expired_jobs import has_run
 from handler.engine.planner.hook_dry_run import deleted
 from handler.engine.planner.losses import PlanParts, with_losses
-from handler.engine.planner.member_preview import MemberPreview, RefusalReader, refused_alone
+from handler.engine.planner.member_preview import APPLIED, MemberPreview, refused_alone
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview_rollout import StepPreviewer, held_for
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, PlanRefused, Problem, QuotaExceeded
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, PlanRefused, Problem, QuotaExceeded
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold, Plan
 from handler.model.rollout import Mode
 from handler.plan import guards
 from handler.plan.admission import Desired
 from handler.plan.compare import SECRET, Comparison
-from handler.plan.diff import field_changes
 from handler.plan.ignore import Ignoring
 from handler.plan.judge import Judge, skipped
 from handler.plan.missing_settings import joined
 from handler.plan.prune import PruneFacts, judge
 from handler.plan.quoted_refusal import quoted
-from handler.plan.visible_fields import UNSEEN
 from handler.render.variables.variables import PLACEHOLDERS
 
-_APPLIED = frozenset({Mode.APPLY, Mode.RECREATE})
 _NOT_YET = 404  # says nothing of the object: its Namespace or CRD comes with it
 Finding = Change | Problem
 
@@ -142,13 +139,14 @@ class Previewer:
 
     def _before(self, ask: PlanRequest) -> PlanRequest:
         """Return what members are compared with: what git declares of them now."""
-        pairs = ((self.now[identity], item) for identity, item in ask.desired.items() if identity in self.now)
-        touched = frozenset(item.identity for before, item in pairs if before.manifest.raw != item.manifest.raw)
-        return replace(ask, stages=tuple(tuple(map(self._compared, stage)) for stage in ask.stages), whole=touched)
 
-    def _compared(self, item: Desired) -> Desired:
-        before = self.now.get(item.identity)
-        return replace(before, mode=item.mode) if before and {before.mode, item.mode} <= _APPLIED else item
+        def compared(item: Desired) -> Desired:
+            before = self.now.get(item.identity)
+            return replace(before, mode=item.mode) if before and {before.mode, item.mode} <= APPLIED else item
+
+        touched = {each for each, item in ask.desired.items() if each in self.now and _differs(self.now[each], item)}
+        stages, acted_on = tuple(tuple(map(compared, stage)) for stage in ask.stages), {due.identity for due in ask.due}
+        return replace(ask, stages=stages, whole=frozenset(touched | acted_on))
 
     def _decided(self, ask: PlanRequest, comparison: Comparison) -> list[Finding]:
         judge_one, ignoring = self._judge(comparison), self.planner.ignoring(ask)
@@ -177,38 +175,20 @@ class Previewer:
         identity, before, judge_one = item.identity, self.now.get(item.identity), self._judge(comparison)
         is_hidden = self.guessed or identity.group_kind == SECRET
         unchanged = Change(Action.UNCHANGED, identity, manifest=item.manifest)
-        if before is None or live is None or before.mode not in _APPLIED:
-            return unchanged if is_hidden else self._anew(judge_one, before, item)
+        if before is None or live is None:
+            return unchanged if is_hidden else self._created(judge_one, item, lives=True)
         server = None if self._is_apart(identity) else self.server
-        reader, unsure = RefusalReader(self._is_unjudged, self._refused), PLACEHOLDERS[1:] if self.guessed else ()
-        member = MemberPreview.of(
-            judge_one, comparison, ignoring, (before, item), live, reader=reader, server=server, deployed=self.deployed, unsure=unsure
-        )
+        says, unsure = (self._refused, self._is_unjudged), PLACEHOLDERS[1:] if self.guessed else ()
+        member = MemberPreview(judge_one, comparison, ignoring, before, item, live, *says, server, self.deployed, unsure)
         return (member.by_git() or unchanged) if is_hidden else member.finding()
 
-    def _anew(self, judge_one: Judge, before: Desired | None, item: Desired) -> Finding:
-        """Return the change of a member of which git declares nothing yet, or leaves all to others: all of it is new, whatever lives."""
-        error = refused_alone(DryRunner(self.server), item) if self.server is not None and not self._is_apart(item.identity) else None
-        if error and not isinstance(error, QuotaExceeded) and not self._is_unjudged(error, item.identity):
+    def _created(self, judge_one: Judge, item: Desired, *, lives: bool = False) -> Finding:
+        """Return the change of what git declares for the first time, whatever lives. `lives`: a member does."""
+        asks = self.server is not None and not self._is_apart(item.identity) and self.planner.is_served(item.resource)
+        error = refused_alone(DryRunner(self.server), item, lives=lives) if self.server is not None and asks else None
+        is_new = isinstance(error, ApiRefused) and error.status == _NOT_YET
+        if error and not is_new and not self._is_unjudged(error, item.identity):
             return self._refused(error, item)
-        if before is None:
-            return judge_one.absent(item)
-        body = item.manifest.body()
-        fields = field_changes(item.identity.group_kind, {"metadata": body["metadata"]}, body)
-        shown = tuple(replace(each, live=UNSEEN) for each in fields)
-        return Change(Action.UPDATE, item.identity, fields=shown, manifest=item.manifest)
-
-    def _created(self, judge_one: Judge, item: Desired) -> Finding:
-        """Return the change of what no member is."""
-        if self.server is not None and not self._is_apart(item.identity) and self.planner.is_served(item.resource):
-            try:
-                DryRunner(self.server).create(item.resource, item.manifest.body())
-            except Moved:
-                pass  # something lives under its name, and not even that is said
-            except (ApiRefused, AccessDenied) as error:
-                is_new = isinstance(error, ApiRefused) and error.status == _NOT_YET
-                if not (is_new or self._is_unjudged(error, item.identity)):
-                    return self._refused(error, item)
         return judge_one.absent(item)
 
     def _refused(self, error: ApiRefused | AccessDenied, item: Desired, way_out: str = "") -> Problem:
@@ -238,6 +218,10 @@ class Previewer:
         if not ask.prune:
             found = [replace(change, action=Action.SKIP, reason="prune is off") for change in found]
         return tuple(sorted(found, key=lambda change: (change.action is not Action.PRUNE, change.identity)))
+
+
+def _differs(before: Desired, item: Desired) -> bool:
+    return (before.manifest.raw, before.mode) != (item.manifest.raw, item.mode)
 
 
 def without_handed_over(preview: Preview, declared: Mapping[Identity, str], prune: Prune) -> Preview:
