@@ -102,13 +102,13 @@ class MergedObject:
 def _put(body: Object, path: Path, value: Any) -> None:
     """Write a value at a path of a body; None: leave out what is there."""
     parent, step = at_path(body, path[:-1]), path[-1]
-    if isinstance(parent, dict) and isinstance(step, str):
-        parent.pop(step, None)
-        parent |= {} if value is None else {step: value}
-    elif isinstance(parent, list):
-        found = next((at for at, item in enumerate(parent) if item is child(parent, step)), None)
-        if found is not None:
-            parent[found : found + 1] = [] if value is None else [value]
+    if isinstance(parent, list):
+        gone = child(parent, step)
+        parent[:] = [value if item is gone else item for item in parent if item is not gone or value is not None]
+        return
+    fields = parent if isinstance(parent, dict) else {}
+    fields.pop(step, None)
+    fields |= {} if value is None else {step: value}
 
 
 def by_git(change: Change, now: Manifest | None, then: Manifest | None, others: Pair | None = None) -> Change:

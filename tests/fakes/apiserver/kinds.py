@@ -36,6 +36,7 @@ WORKLOADS = (
     _row("batch", "Job", "jobs", "spec status"),
     _row("", "PersistentVolumeClaim", "persistentvolumeclaims", "spec status"),
     _row("", "Pod", "pods", "spec status"),
+    _row("", "Service", "services", "spec status"),
     _row("", "ServiceAccount", "serviceaccounts", "secrets imagePullSecrets"),
     _row("rbac.authorization.k8s.io", "RoleBinding", "rolebindings", "roleRef subjects"),
 )

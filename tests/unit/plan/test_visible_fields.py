@@ -290,3 +290,24 @@ def test_what_git_declares_alike_and_only_we_have_written_is_no_change() -> None
 @pytest.mark.parametrize(("now", "then"), [(80, "80"), (1, True), (1, 1.5)])
 def test_a_value_of_another_type_is_another_value(now: Any, then: Any) -> None:
     assert seen({"k": now}, {"k": now}, {"k": then}) != {}
+
+
+# --- what a server is asked
+def asked(live: Manifest, now: Manifest, then: Manifest) -> list[dict[str, Any]]:
+    """Return the containers that a server is asked about. `live`: as our apply wrote it."""
+    found = lives(live.body(), entry(live.body(), "apps/v1"))
+    held = MergedObject(live.identity.group_kind, found, now.body(), then.body(), now.body()).held(then.body())
+    containers: list[dict[str, Any]] = held["spec"]["template"]["spec"]["containers"]
+    return containers
+
+
+def test_what_git_declares_for_the_first_time_is_asked_about_as_it_lives() -> None:
+    new = {"name": "new", "image": "new:1"}
+    changed = WEB | {"image": "web:2"}
+    assert asked(pods(WEB), pods(WEB), pods(changed, new)) == [changed]
+    ours = {"name": "new", "image": "new:0"}
+    assert asked(pods(WEB, ours), pods(WEB), pods(changed, new)) == [changed, ours]
+    assert asked(pods(WEB), pods(WEB), pods(WEB | {"args": ["--a", "--b"], "tty": True})) == [WEB], "a list as a whole"
+    two = {"name": "two"}
+    assert asked(pods(WEB, two), pods(WEB, two), pods(two, WEB)) == [two, WEB], "an order is git's"
+    assert asked(pods(WEB, two), pods(WEB, two), pods(WEB)) == [WEB]
