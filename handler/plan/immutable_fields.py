@@ -1,4 +1,4 @@
-"""The fields that the API server lets nobody change, where git alone says that a merge changes one. Pure.
+"""The fields that the API server never lets change, where git alone says that a merge changes one. Pure.
 
 Law: live is never looked at: a server's refusal would tell whether a value equals it. Only what is certain is said: both declarations name
 the field, with different values.

@@ -2,7 +2,7 @@
 
     base and merge, both with placeholders     what git declares now, and would
     both once more, with other placeholders    where the target has values that aren't in git: what else may differ by those
-    the preview of the merge                   live values only where git declares them openly now, and leaves them to nobody
+    the preview of the merge                   live values only where git declares them openly now, and leaves them to no other
 
 Law: no value that isn't in git reaches a render here, so nothing that a template does with it (reverse, split, `fail`) can show it.
 """

@@ -1,6 +1,6 @@
 """Who a trusted proxy says is asking.
 
-Law: without its secret nothing that a request says of itself counts; a header that came twice (`web.repeated_headers`) names nobody.
+Law: without its secret nothing that a request says of itself counts; a header that came twice (`web.repeated_headers`) names no person.
 """
 
 from __future__ import annotations
