@@ -1,4 +1,4 @@
-"""When git alone says that a merge changes a field which nobody may change."""
+"""When git alone says that a merge changes a field that the API server never lets change."""
 
 from __future__ import annotations
 

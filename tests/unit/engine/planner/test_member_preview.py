@@ -1,4 +1,4 @@
-"""What a merge makes of members: what of live is compared, what the server is asked, and what of its refusals is told."""
+"""What a merge makes of members: what of live is compared, what the server is asked, and which of its refusals is shown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def of(preview: Preview) -> tuple[Action, Shown]:
 
 
 def drifted(shown: Previewed, **data: str) -> None:
-    """Let somebody change what lives of the ConfigMap `a`."""
+    """Let a person change what lives of the ConfigMap `a`."""
     shown.shop.patch("a", data=data)
     shown.shop.written.clear()
 
@@ -158,7 +158,7 @@ def test_by_the_servers_words_an_object_is_made_anew_or_refused_with_the_way_out
         assert ["recreate.kinds" in each.fix or "anneal.dev/recreate" in each.fix for each in found.problems] == [True]
 
 
-# --- what of refusals is told
+# --- which refusals are shown
 def refusing(status: int, message: str, *names: str, causes: tuple[str, ...] = ()) -> Any:
     """Refuse dry-runs of a method and the last part of their paths."""
 
