@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from handler.model import deadline
+from handler.web.repeated_headers import each_once
 
 _LOG = logging.getLogger("anneal.web")
 Json = dict[str, Any]
@@ -36,7 +37,7 @@ def served(app: Wsgi) -> Answer:
         try:
             _check_headers(event)
             with deadline.until(_end(context)):
-                found: Json = adapted(_with_whole_cookie(_with_known_names(_without_stage(event))), context)
+                found: Json = adapted(_with_each_once(_with_known_names(_without_stage(event))), context)
         except _MALFORMED as error:
             _LOG.warning("an event is no HTTP request", extra={"fields": {"seen": type(error).__name__}})
             return plain(400, "bad-payload", "not an HTTP request as a function URL, API Gateway or a load balancer sends it")
@@ -75,11 +76,12 @@ def _end(context: Any) -> float:
     return time.monotonic() + left() / 1000 - SAFETY if left else math.inf
 
 
-def _with_whole_cookie(event: Any) -> Any:
-    """Return an event whose cookies are one header: they come in pieces by HTTP/2, and the adapter would put commas between them."""
-    many = event.get("multiValueHeaders") or {}
-    pieces = {name: ["; ".join(values)] for name, values in many.items() if name.lower() == "cookie" and len(values) > 1}
-    return {**event, "multiValueHeaders": many | pieces} if pieces else event
+def _with_each_once(event: Any) -> Any:
+    """Return an event of which each header has one value: of several the adapter takes the last or puts commas between."""
+    key = "multiValueHeaders" if "multiValueHeaders" in event else "headers"
+    given = {name: each if isinstance(each, list) else [each] for name, each in (event.get(key) or {}).items()}
+    once = each_once((name, value) for name, values in given.items() for value in values)
+    return {**event, key: {name: [value] for name, value in once.items()} if key == "multiValueHeaders" else once}
 
 
 def _with_known_names(event: Any) -> Any:

@@ -7,7 +7,7 @@ What is only created where it's missing is the same as long as it lives. Ours an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,7 +43,8 @@ class Comparison:
     """The state of one comparison; `see` every labelled object, then `probe` what of the rest exists unlabelled.
 
     `gaps`: takes the fields of each declared live object, `adoptions`: what isn't ours yet; None: they aren't asked for. `dependants`: what
-    has owners, ours or not; `keeps`: returns why such a one may not go with them.
+    has owners, ours or not; `keeps`: returns why such a one may not go with them. `whole`: of which members that are the same `bodies` are
+    kept.
     """
 
     ours: Membership
@@ -63,6 +64,8 @@ class Comparison:
     adoptions: Adoptions | None = None
     dependants: dict[Identity, Dependant] = field(default_factory=dict)
     keeps: Callable[[Mapping[str, Any]], str] = lambda _: ""
+    whole: Collection[Identity] = ()
+    bodies: dict[Identity, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     @property
     def owners(self) -> dict[Identity, tuple[str, ...]]:
@@ -111,6 +114,7 @@ class Comparison:
         ours, former = is_member(live, identity, self.ours), self.ours.is_former(live, identity)  # former marks differ from declared ones
         for sorted_before in (self.same, self.undecided, self.unowned, self.candidates, self.hooks, self.left, self.notes, self.dependants):
             sorted_before.pop(identity, None)
+        self.bodies.pop(identity, None)
         self._note_dependant(identity, item, live, ours=ours)
         steered = item is not None and steering.is_steered(live)
         odd = steering.note(live) if steered else ""
@@ -135,6 +139,8 @@ class Comparison:
         known = bool(verdict) and verdict == fingerprint(item)
         if not _is_going(live) and ((known and self.undeclared is None) or self._is_same(item, live, known=known)):
             self.same[item.identity] = seen
+            if item.identity in self.whole:
+                self.bodies[item.identity] = live
         else:
             self.undecided[item.identity] = live
 

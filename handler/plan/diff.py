@@ -21,7 +21,7 @@ Path = tuple[Step, ...]
 ORDER = "[order]"  # the last step of a path that names the order of a list's elements
 
 
-def meaningful(body: dict[str, Any]) -> dict[str, Any]:
+def meaningful(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return an object without what the server keeps for itself: status and bookkeeping metadata."""
     kept = {key: value for key, value in body.items() if key not in ("status", "apiVersion", "kind")}
     metadata = body.get("metadata") or {}
@@ -32,6 +32,11 @@ def meaningful(body: dict[str, Any]) -> dict[str, Any]:
 def differs(live: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Whether writing `wanted` (a dry-run's answer) would change `live`."""
     return not equal(meaningful(live), meaningful(wanted))
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[tuple[Path, Any, Any]]:
+    """Yield where two objects differ, with both values; None: there is none."""
+    yield from _differences((), meaningful(one), meaningful(other))
 
 
 def field_changes(
@@ -45,7 +50,7 @@ def field_changes(
     `hidden`: masked on both sides, for live they may hold what they held before.
     """
     found: list[FieldChange] = []
-    for path, was, becomes in _differences((), meaningful(live), meaningful(wanted)):
+    for path, was, becomes in differences(live, wanted):
         text = text_of(tellable(kind, tuple(hidden.told(path))))
         was_shown, becomes_shown = shown(kind, text, was), shown(kind, text, becomes)
         if hidden.hides(path):

@@ -103,9 +103,12 @@ class Ignoring:
         unstable = self.unstable.get(identity)
         return [path for pointer in unstable.paths for path, _ in _expand(live, live, _steps(pointer))] if unstable else []
 
+    def pointers(self, identity: Identity, declared: dict[str, Any], live: dict[str, Any]) -> list[str]:
+        """Return the pointers of all that git leaves to others, by what it declares; also of what a render makes anew each time."""
+        return [pointer for pointer, _ in self._pointers(identity, declared, live)] + self.held(identity)
+
     def _pointers(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        written = str(at(desired, "metadata", "annotations", ANNOTATION) or "")
-        yield from ((part.strip(), f"ignored by {ANNOTATION}") for part in written.split(",") if part.strip())
+        yield from ((pointer, f"ignored by {ANNOTATION}") for pointer in annotated(desired))
         yield from ((pointer, _CONTROLLER) for pointer in _FILLED_IN.get((identity.group, identity.kind), ()))
         exported = _EXPORTED.get((identity.group, identity.kind))
         if exported and at(desired, "metadata", "annotations", exported) is not None:
@@ -120,6 +123,22 @@ class Ignoring:
         if (identity.kind, identity.namespace, identity.name) in self.scaled:
             return True
         return (_HPA_MANAGER, _HPA_SUBRESOURCE) in owners(live, ("spec", "replicas"))
+
+
+def annotated(body: Mapping[str, Any]) -> list[str]:
+    """Return the pointers of an object's annotation."""
+    written = str(at(body, "metadata", "annotations", ANNOTATION) or "")
+    return [part.strip() for part in written.split(",") if part.strip()]
+
+
+def without(body: dict[str, Any], live: dict[str, Any], pointers: Sequence[str]) -> dict[str, Any]:
+    """Return a body without the fields of these pointers; it is changed."""
+    for pointer in pointers:
+        for path, _ in reversed(list(_expand(body, live, _steps(pointer)))):
+            parent = _get(body, path[:-1])
+            if path not in _NEVER and _get(body, path) is not _ABSENT:
+                del parent[path[-1]]
+    return body
 
 
 def _scaled(body: dict[str, Any]) -> tuple[str, str, str]:

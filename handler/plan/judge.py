@@ -62,11 +62,11 @@ class Judge:
         """Compare live with what the server says an apply would make of it. `taken`: what of others becomes ours before that apply."""
         uid, version = uid_and_version(live)
         adopted = not is_member(live, item.identity, self.ours)
-        moved = _moved(item, live)
-        if not (adopted and taken) and not moved and not differs(live, wanted):
+        recorded = moved(item, live)
+        if not (adopted and taken) and not recorded and not differs(live, wanted):
             return Change(Action.UNCHANGED, item.identity, uid, version, manifest=item.manifest)
         changes = field_changes(item.identity.group_kind, live, wanted, HiddenFields.of(item.manifest))
-        reason, merged = "adopted" if adopted else moved, canonical(taken.entries) if taken else b""
+        reason, merged = "adopted" if adopted else recorded, canonical(taken.entries) if taken else b""
         change = Change(Action.UPDATE, item.identity, uid, version, reason, changes, item.manifest, merged, adopted=adopted)
         return replace(change, takes=lost_by_write(live, wanted))
 
@@ -97,10 +97,8 @@ class Judge:
 
     def refused(self, item: Desired, live: dict[str, Any] | None, error: ApiRefused) -> Change | Problem:
         """Turn the server's refusal into a recreate where that is allowed, else into a problem with a way out."""
-        text = "; ".join(problem.message for problem in error.problems)
-        is_immutable = live is not None and error.status == 422 and _is_only_immutable(text)
         text = "; ".join(problem.message for problem in told_refusal(error, item.manifest).problems)
-        if live is None or not is_immutable:
+        if live is None or not is_immutable(error):
             return Problem(str(item.identity), text, item.manifest.place, error.problems[0].fix)
         if not is_member(live, item.identity, self.ours):
             fix = _KEEP if item.identity.group_kind in LASTING else f"{_KEEP}; or delete it yourself: it isn't ours to delete"
@@ -192,12 +190,18 @@ def skipped(item: Desired, live: Mapping[str, Any], reason: str) -> Change:
     return Change(Action.SKIP, item.identity, uid, version, reason, manifest=item.manifest)
 
 
-def _moved(item: Desired, live: dict[str, Any]) -> str:
+def moved(item: Desired, live: dict[str, Any]) -> str:
     """Say from which API version the record of our fields moves to git's; empty: it is there. Left, it would be lost with that version."""
     recorded = recorded_in(live)
     return f"was applied in {recorded}" if recorded not in ("", item.resource.api_version) else ""
 
 
-def _is_only_immutable(text: str) -> bool:
+def is_immutable(error: ApiRefused) -> bool:
+    """Whether the server says nothing but that immutable fields differ."""
+    text = _words(error)
     _, *mistakes = FIELD_ERROR.split(text)
-    return not _ADMISSION.search(text) and all(_IMMUTABLE.search(part) for part in mistakes or [text])
+    return error.status == 422 and not _ADMISSION.search(text) and all(_IMMUTABLE.search(part) for part in mistakes or [text])
+
+
+def _words(error: ApiRefused) -> str:
+    return "; ".join(problem.message for problem in error.problems)

@@ -25,7 +25,7 @@ _UNOWNED_ROOT = ("apiVersion", "kind")
 _UNOWNED_METADATA = ("name", "namespace")
 
 
-def our_entry(live: dict[str, Any], manager: str = FIELD_MANAGER) -> dict[str, Any] | None:
+def our_entry(live: Mapping[str, Any], manager: str = FIELD_MANAGER) -> dict[str, Any] | None:
     """Return our apply entry of an object, or another manager's, or None."""
     for entry in managed_fields(live):
         if entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource"):
@@ -155,10 +155,20 @@ def is_ours_alone(live: Mapping[str, Any], path: Sequence[Any]) -> bool:
     return {manager for manager, _ in owners(live, path)} == {FIELD_MANAGER}
 
 
-def _owns(fields: Fields, node: Any, path: Sequence[Any]) -> bool:
+def is_applied(live: Mapping[str, Any], path: Sequence[Any]) -> bool:
+    """Whether our own apply, and no other write under our name, owns what lies at a path, or a part of that.
+
+    A map that it left empty is a leaf, too: what others have put into it since is theirs.
+    """
+    fields: Fields = (our_entry(live) or {}).get("fieldsV1") or {}
+    return bool(fields) and (_owns(fields, live, path, whole=False) or (_owns(fields, live, path) and is_ours_alone(live, path)))
+
+
+def _owns(fields: Fields, node: Any, path: Sequence[Any], *, whole: bool = True) -> bool:
+    """Whether a set has what lies at a path. `whole`: a leaf has all that lies below it."""
     for step in path:
         if not fields:
-            return True
+            return whole
         node = child(node, step)
         sub = fields.get(f"f:{step}") if isinstance(step, str) else fields_of_element(fields, node)
         if sub is None:

@@ -4,6 +4,7 @@ What holds variables (`${name}`, `$$`) is judged as far as it can be: names and 
 stay `stringData`. Once they are written out, or nothing writes them, `final` judges the rest.
 
 Dropped in silence, because `kubectl get -o yaml` writes it and no author means it: `status` and the metadata that only the server sets.
+Owners of fields and a deletion are mistakes: an apply by kubectl is refused with them, or makes an object that is being deleted for ever.
 A hook may have `generateName`, as Argo CD allows it: its name is made of that and of what it declares, so that it changes with git.
 """
 
@@ -36,6 +37,10 @@ _NAMES = ("metadata.name", "metadata.generateName", "metadata.namespace")
 _RULES = {"apiVersion": _API_VERSION, "kind": _KIND, **dict.fromkeys(_NAMES, _SEGMENT)}
 _SERVER_TIMES = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _SERVER_SET = frozenset({*_SERVER_TIMES, "generation", "managedFields", "resourceVersion", "selfLink", "uid"})
+_UNMEANT = {
+    "managedFields": "is the API server's own record of who wrote what, and an apply with it is refused",
+    **dict.fromkeys(_SERVER_TIMES[1:], "is that of an object which is being deleted: an apply would create one that is never gone"),
+}
 _SUFFIX, _LONGEST_PREFIX = 7, 56  # characters of a made name: a Job's may have 63, for its pods carry it as a label
 _NO_OBJECT = "add the file to .annealignore if it isn't for the cluster"
 _TEMPLATE = ("spec", "template")
@@ -242,6 +247,8 @@ def _marks(subject: str, metadata: Body, place: str) -> Iterator[Problem]:
     for field, ours in (("labels", PART_OF), ("annotations", IDENTITY)):
         if isinstance(metadata.get(field), dict) and ours in metadata[field]:
             yield Problem(subject, f"metadata.{field} holds {ours}, which marks what Anneal has applied", place, "remove it from git")
+    unmeant = (field for field in _UNMEANT if metadata.get(field) is not None)
+    yield from (Problem(subject, f"metadata.{field} {_UNMEANT[field]}", place, "remove it from git") for field in unmeant)
 
 
 def _clean(body: Body, *, final: bool) -> Body:

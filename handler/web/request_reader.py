@@ -17,6 +17,8 @@ from gunicorn.http.body import ChunkedReader, LengthReader
 from gunicorn.http.message import Request
 from gunicorn.http.unreader import IterUnreader
 
+from handler.web.repeated_headers import each_once
+
 MOST_HEAD = 64 * 1024
 """Bytes of a whole head; gunicorn bounds its lines and their number, which together would be half a megabyte."""
 FRAMING = 64 * 1024
@@ -55,7 +57,8 @@ class RequestReader:
         return self._whole(data)
 
     def taken(self) -> Any:
-        """Return the whole request, its body ready to be read."""
+        """Return the whole request, its body ready to be read, each of its headers once."""
+        self.request.headers = [(name.upper(), value) for name, value in each_once(self.request.headers).items()]
         self.request.body = io.BytesIO(bytes(self._body))
         self._raw, self._body, self._chunks = bytearray(), bytearray(), None
         return self.request

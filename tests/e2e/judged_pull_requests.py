@@ -20,7 +20,7 @@ from tests.e2e.rendered_trees import push_files
 from tests.e2e.serve_process import until
 
 PLANNER = "planner"
-KINDS = (("", "configmaps"), ("apps", "deployments"), ("", "services"), ("", "pods"))
+KINDS = (("", "configmaps"), ("apps", "deployments"), ("apps", "statefulsets"), ("batch", "jobs"), ("", "services"), ("", "pods"))
 
 
 def made(document: dict[str, Any]) -> str:

@@ -57,7 +57,7 @@ def test_the_servers_refusal_stands_in_the_plan_with_its_place(judged: tuple[Pul
 def test_a_refusal_says_nothing_of_what_lives_or_of_other_objects(judged: tuple[PullRequests, Path]) -> None:
     pulls, _ = judged
     shop = pulls.shop
-    main = {"name": "main", "image": "shop:1"}
+    main = {"name": "main", "image": "shop:1", "env": [{"name": "A", "value": "a"}]}
     push_files(shop, {f"{PATH}/web.yaml": made(deployment(shop.name, "web")), f"{PATH}/p.yaml": made(pod("p", main))})
     shop.applied()
     pulls.reconnect()
@@ -77,10 +77,7 @@ def test_a_refusal_says_nothing_of_what_lives_or_of_other_objects(judged: tuple[
         "o.yaml": pod("o", main, serviceAccountName="not-there"),
         "l.yaml": pod("l", {**main, "resources": {"limits": {"cpu": "9"}}}),
         "s.yaml": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mine"}, "spec": ports},
-        "web.yaml": {
-            **deployment(shop.name, "web"),
-            "spec": {**deployment(shop.name, "web")["spec"], "selector": {"matchLabels": {"app": "x"}}},
-        },
+        "web.yaml": deployment(shop.name, "web") | {"spec": deployment(shop.name, "x")["spec"]},
         "more.yaml": config_map(shop.name, "more"),
         "typo.yaml": {**config_map(shop.name, "typo"), "dota": {}},
     }

@@ -2,7 +2,7 @@
 
     base and merge, both with placeholders     what git declares now, and would
     both once more, with other placeholders    where the target has values that aren't in git: what else may differ by those
-    the preview of the merge                   live values only where git declares them openly now
+    the preview of the merge                   live values only where git declares them openly now, and leaves them to no other
 
 Law: no value that isn't in git reaches a render here, so nothing that a template does with it (reverse, split, `fail`) can show it.
 """
@@ -19,19 +19,20 @@ from handler.app.target_runner import TargetRunner
 from handler.config.settings import Target
 from handler.engine.planner.desired import Prepared, Preparer, held_renderer
 from handler.engine.planner.due import all_due
+from handler.engine.planner.expired_jobs import known
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview import Preview, Previewer
 from handler.model.errors import AnnealError, AuthorError, Problem
-from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Plan
 from handler.model.tree import ReadSet, Tree
+from handler.plan.admission import Desired
 from handler.plan.compare import SECRET
-from handler.plan.visible_fields import Pair, by_git, by_name, changed, visible, with_masked, without_settled
+from handler.plan.visible_fields import Pair, by_git, by_name, changed
 from handler.state.record import State
 
 _LOG = logging.getLogger("anneal.pull_request")
-Declared = Mapping[Identity, Manifest]
+Declared = Mapping[Identity, Desired]
 UNPLANNED = "can't be planned now; Anneal's log says why"
 
 
@@ -74,7 +75,8 @@ class _Renders:
 
     def of(self, identity: Identity) -> Pair:
         """Return what is declared of one object before and after."""
-        return self.now.get(identity), self.declared.get(identity)
+        now, then = self.now.get(identity), self.declared.get(identity)
+        return now.manifest if now else None, then.manifest if then else None
 
     @cached_property
     def declared(self) -> Declared:
@@ -120,11 +122,11 @@ def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state:
     guessed = _has_other_values(target) or not renders.is_base_known or not is_settled
     server = handler.api_as(target, judged_by) if judged_by and not guessed else None  # a refusal would tell what lives
     deployed = _deployed(handler, target, state, 1) if guessed and state.commit not in ("", merge.base, renders.instead) else None
-    known = renders.now.keys() | (_declared(deployed).keys() if isinstance(deployed, Prepared) else ())
-    previewer = Previewer(planner, server, unnamed, known, guessed)
+    declared = renders.now.keys() | (_declared(deployed).keys() if isinstance(deployed, Prepared) else ())
+    previewer = Previewer(planner, server, unnamed, declared, guessed, renders.now, renders.is_deployed)
     preview = previewer.preview(_ask(target, then, state))
     plan = preview.plan
-    shown = partial(_shown, renders, others, guessed=guessed, judged=server is not None)
+    shown = partial(_shown, renders, others, guessed=guessed)
     plan = replace(
         plan,
         stages=tuple(tuple(map(shown, stage)) for stage in plan.stages),
@@ -134,7 +136,7 @@ def _previewed(handler: TargetRunner, target: Target, merge: MergeResult, state:
         target.name,
         replace(preview, plan=plan),
         preview.problems,
-        changed(renders.now, renders.declared),
+        changed(*({identity: item.manifest for identity, item in each.items()} for each in (renders.now, renders.declared))),
         notes=_notes(target, renders, unnamed, guessed=guessed),
         declares=frozenset(renders.declared),
     )
@@ -157,7 +159,7 @@ def _rendered(handler: TargetRunner, target: Target, merge: MergeResult, state: 
 
 
 def _declared(made: Prepared) -> Declared:
-    return {item.identity: item.manifest for stage in made.stages for item in stage}
+    return {item.identity: item for stage in made.stages for item in stage}
 
 
 def _deployed(handler: TargetRunner, target: Target, state: State, number: int) -> Prepared | AuthorError | None:
@@ -196,6 +198,7 @@ def _unnamed(one: _Renders, other: _Renders) -> frozenset[Identity]:
 
 def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
     rendered = then.rendered
+    due = all_due(then.planned_hooks, then.planned_rollout, state, then.digest, force=False)
     return PlanRequest(
         then.commit.sha,
         then.reads.digest(),
@@ -205,25 +208,25 @@ def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
         state.namespaces,
         prune=target.prunes_undeclared,
         planned_hooks=then.planned_hooks,
-        due=all_due(then.planned_hooks, then.planned_rollout, state, then.digest, force=False),
+        due=due,
         notes=then.notes,
         renderer=rendered.renderer,
         unstable=rendered.unstable,
         planned_rollout=then.planned_rollout,
         guarded=held_renderer(target, state.render.renderer, rendered.renderer),
+        ran=known(state, due, then.planned_rollout, then.digest),
     )
 
 
-def _shown(renders: _Renders, others: _Renders | None, change: Change, *, guessed: bool, judged: bool) -> Change:
-    """Return a change as it may be read. `guessed`: values that aren't in git may decide what lives; `judged`: the server has judged it."""
+def _shown(renders: _Renders, others: _Renders | None, change: Change, *, guessed: bool) -> Change:
+    """Return a change as it may be read. `guessed`: values that aren't in git may decide what lives."""
     now, then = renders.of(change.identity)
     if guessed and not renders.is_base_known:
         seen = by_name(change)
     elif guessed or (change.identity.group_kind == SECRET and change.action is Action.UNCHANGED):
         seen = by_git(change, now, then, others.of(change.identity) if others else None)
     else:
-        seen = without_settled(change, now, then) if renders.is_deployed and not judged else change
-        seen = with_masked(visible(seen, now, then), now, then)
+        seen = change
     return seen
 
 

@@ -59,7 +59,7 @@ class PlanRequest:
     `recorded`, `namespaces`: the kinds and namespaces the state lists; `prune`: whether candidates may go; `due`: hooks and steps to carry
     out; `renderer`, `unstable`: see `Rendered`; `renamed`: objects that nothing
     but another render names otherwise; `guarded`: what a person must approve beside deletions, each with its reason; `under_way`:
-    `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings; `gaps`: as in
+    `due.token` of the rollout that goes on; `shown`: the plan is only read; `handover`: None: there are no siblings; `gaps`, `whole`: as in
     `Comparison`.
     """
 
@@ -83,6 +83,7 @@ class PlanRequest:
     planned_rollout: PlannedRollout = field(default_factory=PlannedRollout)
     shown: bool = False
     gaps: FieldGaps | None = None
+    whole: frozenset[Identity] = frozenset()
     handover: SiblingQuestions | None = None
     exclusive: ExclusiveRequest = field(default_factory=ExclusiveRequest)
     ran: RecordedJobs = field(default_factory=RecordedJobs)
@@ -220,21 +221,25 @@ class Planner:
         self.scopes = self.target.namespaces
         return self._listed_into(self._fresh(ask), ask, passing)
 
-    def _fresh(self, ask: PlanRequest) -> Comparison:
+    def ignoring(self, ask: PlanRequest) -> Ignoring:
+        """Return what is left to others."""
         bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
-        ignoring = Ignoring.of(self.target.ignore, bodies, ask.unstable)
+        return Ignoring.of(self.target.ignore, bodies, ask.unstable)
+
+    def _fresh(self, ask: PlanRequest) -> Comparison:
         if self.adoptions is not None:
             self.adoptions.found.clear()
         return Comparison(
             self.ours,
             ask.desired,
-            ignoring,
+            self.ignoring(ask),
             self.verdicts,
             undeclared={} if ask.shown else None,
             adopts=self.target.adopts,
             gaps=ask.gaps,
             adoptions=self.adoptions,
             keeps=lambda live: protection(live, self.target),
+            whole=ask.whole,
         )
 
     def _listed_into(self, comparison: Comparison, ask: PlanRequest, passing: HealthOfPlan) -> Comparison:

@@ -1,10 +1,10 @@
 """The plan of what a pull request would bring, made without a write and without a look at anything but the target's own members.
 
-    LIST the members (by our label) -> compare each with what is declared -> judged by the server where an identity may dry-run
-    what is declared and no member is   created; whether a stranger's object lives under its name isn't asked
-    members that aren't declared        deleted, unless they or the target's settings say otherwise
-    what a due hook takes the place of  deleted, as by a run
-    what a due step acts on             deleted or made anew as by a run; what no member is, by its name alone (`preview_rollout`)
+    LIST the members (by our label) -> each beside what git declares of it now, and after the merge (`member_preview`)
+    what is declared for the first time   created, whatever lives under its name, a member's or a stranger's
+    members that aren't declared          deleted, unless they or the target's settings say otherwise
+    what a due hook takes the place of    deleted, as by a run
+    what a due step acts on               deleted or made anew as by a run; what no member is, by its name alone (`preview_rollout`)
 
 Law: what a reader of the pull request may not see isn't looked at: no object without our marks, no content of a Namespace. What a Secret
 holds, or depends on values that aren't in git, is neither compared nor judged, and nothing that is returned says whether it equals live.
@@ -13,7 +13,7 @@ Of what the server refuses only what speaks of what git declares is returned.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -23,25 +23,28 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.config.settings import Prune
 from handler.engine.health.target_health import HealthOfPlan
+from handler.engine.planner.expired_jobs import has_run
 from handler.engine.planner.hook_dry_run import deleted
 from handler.engine.planner.losses import PlanParts, with_losses
+from handler.engine.planner.member_preview import APPLIED, MemberPreview, refused_alone
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview_rollout import StepPreviewer, held_for
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, PlanRefused, Problem, QuotaExceeded
-from handler.model.field_masking import MASKED
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, PlanRefused, Problem, QuotaExceeded
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold, Plan
+from handler.model.rollout import Mode
 from handler.plan import guards
 from handler.plan.admission import Desired
 from handler.plan.compare import SECRET, Comparison
+from handler.plan.ignore import Ignoring
 from handler.plan.judge import Judge, skipped
 from handler.plan.missing_settings import joined
 from handler.plan.prune import PruneFacts, judge
 from handler.plan.quoted_refusal import quoted
 from handler.plan.retention import unopened
-from handler.plan.takeover import foreseen
+from handler.render.variables.variables import PLACEHOLDERS
 
 _NOT_YET = 404  # says nothing of the object: its Namespace or CRD comes with it
 Finding = Change | Problem
@@ -75,8 +78,9 @@ class Preview:
 class Previewer:
     """Previews one target. `server`: dry-runs by an identity that may; None: no server judges.
 
-    `unnamed`: objects whose very names depend on values that aren't in git; `declared`: what git declares now, or did when it was deployed.
-    `guessed`: such values may decide what is declared, so that a member of which git says nothing may be theirs.
+    `now`: what git declares before the merge; `declared`: that, or what it did when it was deployed; `deployed`: `now` was applied last.
+    `unnamed`: objects whose very names depend on values that aren't in git. `guessed`: such values may decide what is declared, so that a
+    member of which git says nothing may be theirs.
     """
 
     planner: Planner
@@ -84,16 +88,19 @@ class Previewer:
     unnamed: frozenset[Identity] = frozenset()
     declared: Collection[Identity] = ()
     guessed: bool = False
-    _unjudged: list[Identity] = field(default_factory=list, init=False)
+    now: Mapping[Identity, Desired] = field(default_factory=dict)
+    deployed: bool = False
+    _unjudged: set[Identity] = field(default_factory=set, init=False)
     _commit: str = field(default="", init=False)
 
     def preview(self, ask: PlanRequest) -> Preview:
         """Make the plan. Raises PlanRefused: the render declares nothing; ClusterUnavailable, AccessDenied: members can't be listed."""
         target, self._commit = self.planner.target, ask.commit
-        comparison = self.planner.compare(ask, HealthOfPlan(ask.desired, 0.0, self.planner.custom))
+        comparison = self.planner.compare(self._before(ask), HealthOfPlan(ask.desired, 0.0, self.planner.custom))
+        comparison.desired = ask.desired
         declared = len(comparison.desired) + len(ask.planned_rollout.doomed)
         guards.refuse_empty(target.name, declared, comparison.members, target.prune, instance=False)
-        found = self._decided(comparison)
+        found = self._decided(ask, comparison)
         changes = {item.identity: item for item in found if isinstance(item, Change) and item.identity not in self.unnamed}
         acting = RolloutActions.of(ask.planned_rollout, ask.due, self._judge, comparison)
         steps = StepPreviewer(self.planner, acting, self._is_unsure, self.guessed).steps(changes)
@@ -133,61 +140,66 @@ class Previewer:
         like = {(each.group_kind, each.namespace) for each in self.unnamed}
         return identity not in self.declared and (self.guessed or (identity.group_kind, identity.namespace) in like)
 
-    def _decided(self, comparison: Comparison) -> list[Finding]:
-        judge_one = self._judge
-        found: list[Finding] = [
-            Change(Action.UNCHANGED, identity, uid, version, manifest=comparison.desired[identity].manifest)
-            for identity, (uid, version) in comparison.same.items()
-        ]
-        for identity, live in comparison.left.items():
-            item = comparison.desired[identity]
-            found.append(judge_one.kept(item, live) or skipped(item, live, item.reason))
-        members = ((comparison.desired[identity], live) for identity, live in comparison.undecided.items())
-        tasks = [partial(self._member, comparison, judge_one, item, live) for item, live in members]
-        known = comparison.same.keys() | comparison.left.keys() | comparison.undecided.keys() | comparison.hooks.keys()
-        tasks += [partial(self._created, judge_one, item) for identity, item in comparison.desired.items() if identity not in known]
+    def _before(self, ask: PlanRequest) -> PlanRequest:
+        """Return what members are compared with: what git declares of them now."""
+
+        def compared(item: Desired) -> Desired:
+            before = self.now.get(item.identity)
+            return replace(before, mode=item.mode) if before and {before.mode, item.mode} <= APPLIED else item
+
+        touched = {each for each, item in ask.desired.items() if each in self.now and _differs(self.now[each], item)}
+        stages, acted_on = tuple(tuple(map(compared, stage)) for stage in ask.stages), {due.identity for due in ask.due}
+        return replace(ask, stages=stages, whole=frozenset(touched | acted_on))
+
+    def _decided(self, ask: PlanRequest, comparison: Comparison) -> list[Finding]:
+        judge_one, ignoring = self._judge, self.planner.ignoring(ask)
+        found, tasks = list[Finding](), list[Callable[[], Finding]]()
+        for identity, item in comparison.desired.items():
+            same, live = comparison.same.get(identity), comparison.undecided.get(identity) or comparison.bodies.get(identity)
+            left = comparison.left.get(identity, {} if item.mode is Mode.LEAVE else None)
+            if left is not None:
+                found.append(judge_one.kept(item, left) or skipped(item, left, item.reason))
+            elif (same or live) and (item.mode is Mode.KEEP or (live is None and identity in self.now)):
+                found.append(Change(Action.UNCHANGED, identity, *(same or ("", "")), manifest=item.manifest))
+            elif same or live:
+                tasks.append(partial(self._member, comparison, ignoring, item, live))
+            elif has_run(item, ask.ran):
+                found.append(Change(Action.UNCHANGED, identity, manifest=item.manifest))
+            elif identity not in comparison.hooks:
+                tasks.append(partial(self._created, judge_one, item))
         for answer in parallel(tasks):
             if isinstance(answer, AnnealError):
                 raise answer
             found.append(answer)
         return found
 
-    def _member(self, comparison: Comparison, judge_one: Judge, declared: Desired, live: dict[str, Any]) -> Finding:
-        """Return what becomes of a member."""
-        identity = declared.identity
-        if identity.group_kind == SECRET:
-            return Change(Action.UNCHANGED, identity, manifest=declared.manifest)
-        item = comparison.effective(declared, live)
-        body = item.manifest.body()
-        taken = comparison.taken_over(identity, body, live, adopted=False)
-        wanted = foreseen(live, body, taken)
-        if self.server is not None and not self._is_apart(identity):
-            try:
-                wanted = DryRunner(self.server).apply(item.resource, body)
-            except (ApiRefused, AccessDenied) as error:
-                if not self._is_unjudged(error, identity):
-                    return self._refused(error, declared)
-        return _visible(judge_one.present(item, live, wanted, taken))
+    def _member(self, comparison: Comparison, ignoring: Ignoring, item: Desired, live: dict[str, Any] | None) -> Finding:
+        """Return what becomes of a member. `live`: None: it lives as it is declared for the first time."""
+        identity, before, judge_one = item.identity, self.now.get(item.identity), self._judge
+        is_hidden = self.guessed or identity.group_kind == SECRET
+        unchanged = Change(Action.UNCHANGED, identity, manifest=item.manifest)
+        if before is None or live is None:
+            return unchanged if is_hidden else self._created(judge_one, item, lives=True)
+        server = None if self._is_apart(identity) else self.server
+        says, unsure = (self._refused, self._is_unjudged), PLACEHOLDERS[1:] if self.guessed else ()
+        member = MemberPreview(judge_one, comparison, ignoring, before, item, live, *says, server, self.deployed, unsure)
+        return (member.by_git() or unchanged) if is_hidden else member.finding()
 
-    def _created(self, judge_one: Judge, item: Desired) -> Finding:
-        """Return the change of what no member is."""
-        if self.server is not None and not self._is_apart(item.identity) and self.planner.is_served(item.resource):
-            try:
-                DryRunner(self.server).create(item.resource, item.manifest.body())
-            except Moved:
-                pass  # something lives under its name, and not even that is said
-            except (ApiRefused, AccessDenied) as error:
-                is_new = isinstance(error, ApiRefused) and error.status == _NOT_YET
-                if not (is_new or self._is_unjudged(error, item.identity)):
-                    return self._refused(error, item)
+    def _created(self, judge_one: Judge, item: Desired, *, lives: bool = False) -> Finding:
+        """Return the change of what git declares for the first time, whatever lives. `lives`: a member does."""
+        asks = self.server is not None and not self._is_apart(item.identity) and self.planner.is_served(item.resource)
+        error = refused_alone(DryRunner(self.server), item, lives=lives) if self.server is not None and asks else None
+        is_new = isinstance(error, ApiRefused) and error.status == _NOT_YET
+        if error and not is_new and not self._is_unjudged(error, item.identity):
+            return self._refused(error, item)
         return judge_one.absent(item)
 
-    def _refused(self, error: ApiRefused | AccessDenied, item: Desired) -> Problem:
-        """Return a refusal as all may read it, with the way to the rest for those who may read the cluster."""
+    def _refused(self, error: ApiRefused | AccessDenied, item: Desired, way_out: str = "") -> Problem:
+        """Return a refusal as all may read it, with the way to the rest for those who may read the cluster. `way_out`: of all of it."""
         found = quoted(error, item.manifest)
         more = () if found.is_whole else ("and for more than that",) if found.words else ("the server refuses it",)
-        fix = "" if found.is_whole else f"anneal plan {self.planner.target.name} --commit {self._commit}"
-        return Problem(str(item.identity), "; ".join((*found.words, *more)), item.manifest.place, fix)
+        rest = "" if found.is_whole else f"anneal plan {self.planner.target.name} --commit {self._commit}"
+        return Problem(str(item.identity), "; ".join((*found.words, *more)), item.manifest.place, way_out or rest)
 
     def _is_apart(self, identity: Identity) -> bool:
         """Whether the server isn't asked about an object: its name or its values aren't to be seen."""
@@ -197,7 +209,7 @@ class Previewer:
         """Whether the server didn't judge an object, for the identity lacks a right, or a webhook doesn't support dry run."""
         if isinstance(error, QuotaExceeded) or not (is_unasked(error) or NO_DRY_RUN in str(error)):
             return False
-        self._unjudged.append(identity)
+        self._unjudged.add(identity)
         return True
 
     def _prunes(self, ask: PlanRequest, comparison: Comparison) -> tuple[Change, ...]:
@@ -211,13 +223,8 @@ class Previewer:
         return tuple(sorted(found, key=lambda change: (change.action is not Action.PRUNE, change.identity)))
 
 
-def _visible(change: Change) -> Change:
-    """Return a change without masked fields; with nothing else it is none, as where they equal live."""
-    shown = tuple(each for each in change.fields if MASKED not in each.declared + each.live)
-    change = replace(change, undeclared=(), managed_fields=b"")
-    if shown or change.removes or not change.writes:
-        return replace(change, fields=shown)
-    return Change(Action.UNCHANGED, change.identity, manifest=change.manifest)
+def _differs(before: Desired, item: Desired) -> bool:
+    return (before.manifest.raw, before.mode) != (item.manifest.raw, item.mode)
 
 
 def without_handed_over(preview: Preview, declared: Mapping[Identity, str], prune: Prune) -> Preview:

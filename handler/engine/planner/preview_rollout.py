@@ -14,18 +14,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from handler.cluster.live import members
 from handler.engine.planner.planner import Planner
 from handler.engine.planner.prune_check import PruneCheck
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.errors import PlanRefused, Problem
-from handler.model.names import Identity, Resource, identity_of
+from handler.model.names import Identity, Resource
 from handler.model.plan import Action, Change, Due, Hold
 from handler.model.rollout import Mode
 from handler.plan.admission import CRD, NAMESPACE
 from handler.plan.compare import SECRET
-from handler.plan.inventory import is_member
 from handler.plan.prune import PruneFacts, questions
 
 IF_THERE = "if it is there"
@@ -67,12 +65,11 @@ class StepPreviewer:
     def steps(self, changes: Mapping[Identity, Change]) -> PreviewedSteps:
         """Return what they do. `changes`: what becomes of declared objects without them."""
         found = PreviewedSteps()
-        known = self._unread_members(changes)
         for identity, step in self.acting.steps.items():
             if identity in self.acting.planned_rollout.doomed:
                 self._delete(identity, step, found)
             elif identity in changes and self._is_made_anew(identity, changes[identity]):
-                self._recreate(changes[identity], step, known, found)
+                self._recreate(changes[identity], step, found)
         return found
 
     def _delete(self, identity: Identity, step: Due, found: PreviewedSteps) -> None:
@@ -95,16 +92,16 @@ class StepPreviewer:
             for each, change in going.items()
         }
 
-    def _recreate(self, change: Change, step: Due, known: Mapping[Identity, Object], found: PreviewedSteps) -> None:
+    def _recreate(self, change: Change, step: Due, found: PreviewedSteps) -> None:
         identity = change.identity
         if self.guessed:
             reason = f"{_named(step)} makes it anew, {IF_THERE}"
             found.recreated[identity] = Change(Action.RECREATE, identity, reason=reason, manifest=change.manifest, adopted=True)
             return
-        live = self.acting.comparison.undecided.get(identity)
+        live = self.acting.comparison.undecided.get(identity) or self.acting.comparison.bodies.get(identity)
         seen = replace(change, uid=change.uid or str(live["metadata"]["uid"])) if live else change  # the previewer leaves a Secret's out
         try:
-            made = self._alone(identity).recreated(lambda _: known, {identity: seen})
+            made = self._alone(identity).recreated(lambda _: self.acting.comparison.bodies, {identity: seen})
         except PlanRefused as error:
             _refuse(identity, error, found)
             return
@@ -123,19 +120,6 @@ class StepPreviewer:
     def _alone(self, identity: Identity) -> RolloutActions:
         """Return the actions of one object's step: a refusal of one hides no other."""
         return replace(self.acting, steps={identity: self.acting.steps[identity]})
-
-    def _unread_members(self, changes: Mapping[Identity, Change]) -> dict[Identity, Object]:
-        """LIST once more, by our label, what is made anew and was dropped as the same: it may be protected."""
-        same = self.acting.comparison.same.keys() & self.acting.steps.keys() & changes.keys()
-        items = [self.acting.comparison.desired[each] for each in same if not self.guessed and self._is_made_anew(each, changes[each])]
-        if not items:
-            return {}
-        resources = list(dict.fromkeys(item.resource for item in items))
-        scopes = tuple(sorted({item.identity.namespace for item in items} - {""}))
-        ours, wanted = self.planner.ours, {item.identity for item in items}
-        listed = members(self.planner.api, resources, ours.selector, scopes, partial=True, vanished=set())
-        found = ((identity_of(live), live) for live in listed)
-        return {identity: live for identity, live in found if identity in wanted and is_member(live, identity, ours)}
 
 
 class _AsIfEmpty(PruneCheck):

@@ -1,4 +1,7 @@
-"""Who a trusted proxy says is asking. Law: without its secret nothing that a request says of itself counts."""
+"""Who a trusted proxy says is asking.
+
+Law: without its secret nothing that a request says of itself counts; a header that came twice (`web.repeated_headers`) names no person.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def named(headers: Headers, proxy: PageProxy, secret: Secret) -> Named | None:
         return None
     name = _text(headers.get(proxy.user_header, ""))
     groups = _text(headers.get(proxy.groups_header, ""))
-    if not name or groups is None or not is_name(name) or "," in name:  # a header that came twice is joined by a comma
+    if not name or groups is None or not is_name(name) or "," in name:  # some gateways join what came twice by a comma
         return None
     return Named(name, tuple(group for group in map(str.strip, groups.split(",")) if group))
 

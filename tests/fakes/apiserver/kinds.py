@@ -38,6 +38,7 @@ WORKLOADS = (
     _row("", "PersistentVolumeClaim", "persistentvolumeclaims", "spec status"),
     _row("", "PersistentVolume", "persistentvolumes", "spec status", namespaced=False),
     _row("", "Pod", "pods", "spec status"),
+    _row("", "Service", "services", "spec status"),
     _row("", "ServiceAccount", "serviceaccounts", "secrets imagePullSecrets"),
     _row("rbac.authorization.k8s.io", "RoleBinding", "rolebindings", "roleRef subjects"),
 )

@@ -135,6 +135,9 @@ class ApiServer:
     def _create(self, asked: Asked, row: Served, place: RequestPlace) -> tuple[int, Body]:
         identity = Identity(place.group, row.resource.kind, place.namespace, asked.body["metadata"]["name"])
         self._needs_namespace(identity)
+        if (strangers := _strangers(asked, row)) and asked.query.get("fieldValidation") == "Strict":
+            what = f'{identity.kind} in version "{row.resource.version}" cannot be handled as a {identity.kind}'
+            raise Refusal(400, "BadRequest", f'{what}: strict decoding error: unknown field "{strangers[0]}"')
         if self.store.get(identity):
             raise Refusal(409, "AlreadyExists", f'{_plural(row)} "{identity.name}" already exists')
         owners = managed_fields.updated(None, {}, asked.body, asked.manager)
@@ -171,8 +174,7 @@ class ApiServer:
 
     def _apply(self, asked: Asked, row: Served, identity: Identity) -> tuple[int, Body]:
         live, metadata = self.store.get(identity), asked.body["metadata"]
-        strangers = sorted(asked.body.keys() - row.fields - {"apiVersion", "kind", "metadata"})
-        if strangers:
+        if strangers := _strangers(asked, row):
             what = f"failed to create typed patch object ({identity.namespace}/{identity.name}; v1, Kind={identity.kind})"
             raise Refusal(500, "", f"{what}: .{strangers[0]}: field not declared in schema")
         if live:
@@ -207,6 +209,11 @@ class ApiServer:
     def _needs_namespace(self, identity: Identity) -> None:
         if identity.namespace and not self.store.get(Identity("", "Namespace", "", identity.namespace)):
             raise Refusal(404, "NotFound", f'namespaces "{identity.namespace}" not found')
+
+
+def _strangers(asked: Asked, row: Served) -> list[str]:
+    """Return the fields that a kind doesn't have."""
+    return sorted(asked.body.keys() - row.fields - {"apiVersion", "kind", "metadata"})
 
 
 def read(method: str, path: str, query: Mapping[str, str], body: bytes | None, headers: Mapping[str, str]) -> Asked:

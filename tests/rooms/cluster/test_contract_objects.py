@@ -28,6 +28,17 @@ def test_a_create_happens_once(side: Side) -> None:
     assert caught.value.status == 404
 
 
+def test_a_create_that_is_tried_knows_what_may_be_declared(side: Side) -> None:
+    body = marked(side)
+    side.runner.create(side.kind(body), body)
+    with pytest.raises(ApiRefused) as caught:
+        side.runner.create(side.kind(body), {**body, "dota": {}})
+    assert (caught.value.status, 'strict decoding error: unknown field "dota"' in str(caught.value)) == (400, True)
+    side.objects.create(body)
+    with pytest.raises(Moved):
+        side.runner.create(side.kind(body), body)
+
+
 def test_a_replace_with_another_uid_or_resource_version_meets_409(side: Side) -> None:
     first = side.objects.create(marked(side))
     second = side.objects.replace({**first, "data": {"a": "2"}})

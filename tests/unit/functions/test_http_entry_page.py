@@ -194,6 +194,17 @@ def test_no_header_of_a_like_name_replaces_one_of_the_proxy(form: Callable[..., 
     assert [each["statusCode"] for each in asked] == [200, 403]
 
 
+@pytest.mark.parametrize("second", ["X-Forwarded-Groups", "x-forwarded-groups"])
+@pytest.mark.parametrize("form", [aws_events.rest, aws_events.balancer_of_lists])
+def test_groups_that_came_twice_give_no_role(form: Callable[..., Json], second: str, deployed: Deployed) -> None:
+    """A proxy that adds its headers, instead of replacing those of a person."""
+    event = form("GET", TARGET, {"X-Anneal-Proxy": PAGE_SECRETS["PROXY"], "X-Forwarded-Email": "bob@example.com"})
+    event["multiValueHeaders"] |= {"X-Forwarded-Groups": ["developers"]}
+    assert deployed.door(event, Context())["statusCode"] == 200
+    event["multiValueHeaders"].setdefault(second, []).append("platform")
+    assert deployed.door(event, Context())["statusCode"] == 303
+
+
 def test_without_a_page_in_the_configuration_there_is_none() -> None:
     browser = Browser(Deployed(replace(SETTINGS, page=None)).door, aws_events.function_url)
     assert [browser.get(path)[0] for path in ("/", "/ui/login", TARGET)] == [404] * 3

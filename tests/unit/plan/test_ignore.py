@@ -10,7 +10,7 @@ import pytest
 from handler.config.settings import IgnoreRule, IgnoreSelect
 from handler.model.names import IDENTITY, PART_OF, Identity, identity_of
 from handler.model.render import UnstableFields
-from handler.plan.ignore import ANNOTATION, Ignoring
+from handler.plan.ignore import ANNOTATION, Ignoring, without
 from tests.unit.plan.samples import desired, document, entry
 
 REPLICAS: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
@@ -272,3 +272,25 @@ def test_what_says_which_object_it_is_never_stays(pointer: str) -> None:
     body, lived = document("Deployment", "declared", api="apps/v1"), document("Deployment", "live", api="apps/v1", spec={"replicas": 1})
     ignoring = Ignoring((), unstable={identity_of(body): UnstableFields((pointer,), "randAlpha at templates/web.yaml:3")})
     assert ignoring.effective(identity_of(body), copy.deepcopy(body), lived) == body
+
+
+@pytest.mark.parametrize(
+    ("pointers", "left"),
+    [
+        (["/spec/replicas"], {"paused": False}),
+        (["/spec/*"], {}),
+        (["/spec/none", "/none/x", "/metadata/name"], {"replicas": 1, "paused": False}),
+        ([], {"replicas": 1, "paused": False}),
+    ],
+)
+def test_what_is_left_to_others_is_taken_out_of_a_declaration(pointers: list[str], left: dict[str, Any]) -> None:
+    found = without(copy.deepcopy(DECLARED), DECLARED, pointers)
+    assert (found["spec"], found["metadata"]) == (left, DECLARED["metadata"])
+
+
+def test_all_that_git_leaves_to_others_has_a_pointer() -> None:
+    identity = identity_of(DECLARED)
+    unstable = {identity: UnstableFields(("/data/made",), "a chart")}
+    ignoring = Ignoring((IgnoreRule(IgnoreSelect(), ("/spec/a",)),), unstable=unstable)
+    body = {**DECLARED, "metadata": {**DECLARED["metadata"], "annotations": {ANNOTATION: "/spec/b, /spec/c"}}}
+    assert ignoring.pointers(identity, body, DECLARED) == ["/spec/b", "/spec/c", "/spec/a", "/data/made"]

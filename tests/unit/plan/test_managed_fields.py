@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.plan.managed_fields import Fields, is_same, owners, union
+from handler.plan.managed_fields import Fields, is_applied, is_same, owners, union
 from tests.unit.plan.samples import document, entry, fields_of, live
 
 CONTAINER: dict[str, Any] = {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:name": {}, "f:image": {}}}}}
@@ -237,3 +237,22 @@ def _only_adds(data: dict[str, Any], changed: dict[str, Any]) -> bool:
         key in changed and (changed[key] == value or (isinstance(value, dict) and value and _only_adds(value, changed[key])))
         for key, value in data.items()
     )
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ([entry({"f:data": {"f:a": {}}})], True),
+        ([entry({"f:data": {"f:b": {}}})], False),
+        ([entry({"f:data": {"f:a": {}}}, "kubectl")], False),
+        ([{**entry({"f:data": {"f:a": {}}}), "operation": "Update"}], False),
+        ([entry({"f:data": {}})], True),
+        ([entry({"f:data": {}}), entry({"f:data": {"f:a": {}}}, "kubectl")], False),
+        ([entry({})], False),
+        ([], False),
+    ],
+    ids=["ours", "another field", "another's", "no apply", "a leaf", "a leaf and another's", "nothing", "nobody's"],
+)
+def test_a_field_is_as_our_apply_wrote_it(entries: list[dict[str, Any]], expected: bool) -> None:
+    live = {"metadata": {"managedFields": entries}, "data": {"a": "1"}}
+    assert is_applied(live, ("data", "a")) is expected

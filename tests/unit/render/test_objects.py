@@ -102,6 +102,9 @@ def test_an_object_is_its_identity_its_canonical_form_and_its_place() -> None:
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}", "ConfigMap/a-: generateName makes another object each time"),
         (CONFIG + "  labels: {applyset.kubernetes.io/part-of: x}", "ConfigMap/a: metadata.labels holds applyset.kubernetes.io/part-of"),
         (CONFIG + "  annotations: {anneal.dev/identity: x}", "ConfigMap/a: metadata.annotations holds anneal.dev/identity"),
+        (CONFIG + "  managedFields: []", "ConfigMap/a: metadata.managedFields is the API server's own record"),
+        (CONFIG + "  deletionTimestamp: '2026-01-31T00:00:00Z'", "ConfigMap/a: metadata.deletionTimestamp is that of an object"),
+        (CONFIG + "  deletionGracePeriodSeconds: 0", "ConfigMap/a: metadata.deletionGracePeriodSeconds is that of an object"),
         (CONFIG + "  labels: {v: 1.10}", "ConfigMap/a: metadata.labels.v is a number, not text; quote it"),
         (CONFIG + "  annotations: [a]", "ConfigMap/a: metadata.annotations is a list, not a mapping"),
         ("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization", "kustomize reads this as kustomization.yaml alone: rename it"),
@@ -163,7 +166,7 @@ def test_status_and_server_set_metadata_are_dropped() -> None:
     body = _body(
         "apiVersion: apps/v1\nkind: StatefulSet\nstatus: {replicas: 1}\n"
         "metadata: {name: a, namespace: '', uid: u, resourceVersion: '1', generation: 2, "
-        "selfLink: /x, creationTimestamp: null, managedFields: []}\n"
+        "selfLink: /x, creationTimestamp: null, managedFields: null, deletionTimestamp: null}\n"
         "spec:\n  template: {metadata: {creationTimestamp: null, labels: {a: b}}, spec: {}}\n"
         "  volumeClaimTemplates: [{metadata: {name: d, creationTimestamp: null}}]\n"
     )

@@ -126,3 +126,15 @@ def test_chunks_of_single_bytes_are_refused() -> None:
         fed(framed([b"a"] * FRAMING), 4096)
     assert fed(framed([b"a"] * 1000), 4096)[0].body.read() == b"a" * 1000
     assert fed(framed([b"a" * 64] * 1500), 4096)[0].body.read() == b"a" * 96_000
+
+
+def test_a_header_that_came_twice_is_no_list_of_both() -> None:
+    twice = b"X-Forwarded-Groups: a\r\nCookie: b=1\r\nx-forwarded-groups: c\r\nX_Forwarded_Groups: d\r\nCookie: e=2\r\nAccept: f, g\r\n"
+    request, _ = fed(b"GET /p HTTP/1.1\r\n" + twice + b"\r\n", 10**9)
+    assert request.headers == [("X-FORWARDED-GROUPS", "a\x1fc"), ("COOKIE", "b=1; e=2"), ("ACCEPT", "f, g")]
+
+
+@pytest.mark.parametrize("name", [b"Host", b"Content-Type"])
+def test_a_header_that_comes_once_is_refused_twice(name: bytes) -> None:
+    with pytest.raises(errors.InvalidHeader):
+        fed(b"GET /p HTTP/1.1\r\n" + (name + b": a\r\n") * 2 + b"\r\n", 10**9)

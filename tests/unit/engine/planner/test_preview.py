@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from handler.config.settings import Prune
-from handler.engine.planner.planner import PlanRequest
-from handler.engine.planner.preview import Preview, Previewer, without_handed_over
+from handler.engine.planner.preview import Preview, without_handed_over
 from handler.model.errors import PlanRefused
-from handler.model.manifest import Manifest
-from handler.model.names import PART_OF, GroupKind, Identity
+from handler.model.names import PART_OF, Identity
 from handler.model.plan import Action, Change, Plan
-from handler.plan.admission import Admission
-from handler.plan.hooks import separate
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
-from tests.unit.engine.apply.planned_target import APPLYSET, MAPS, TARGET, Body, PlannedTarget, answering, config_map, ours, outcomes
+from tests.unit.engine.apply.planned_target import MAPS, TARGET, Body, PlannedTarget, answering, config_map, ours, outcomes
+from tests.unit.engine.planner.previewed_target import Previewed
 
 SECRETS = "/api/v1/namespaces/shop/secrets"
-KINDS = frozenset({GroupKind("", "ConfigMap"), GroupKind("", "Secret"), GroupKind("", "Namespace")})
 
 
 def named(name: str, kind: str = "ConfigMap", namespace: str = "shop") -> Identity:
@@ -31,42 +26,6 @@ def named(name: str, kind: str = "ConfigMap", namespace: str = "shop") -> Identi
 
 def secret(name: str, value: str) -> Body:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "shop"}, "stringData": {"key": value}}
-
-
-@dataclass
-class Previewed:
-    """A target on a cluster in memory, and the requests of its previews."""
-
-    shop: PlannedTarget = field(default_factory=PlannedTarget)
-    asked: list[Call] = field(default_factory=list)
-
-    def live(self, *bodies: Body) -> None:
-        """Let objects live that the target has applied."""
-        self.shop.apply(self.shop.plan(*bodies))
-        self.shop.written.clear()
-
-    def preview(self, *bodies: Body, judged: bool = False, prune: bool = True, guarded: Any = None, **previewer: Any) -> Preview:
-        planner, meet = self.shop.planner, self.shop.meet
-        admission = Admission(self.shop.target, APPLYSET, "anneal-system", planner.discovery.find, planner.discovery.listable())
-        declared = admission.admit([Manifest.of(body, f"{index}.yaml:1") for index, body in enumerate(bodies)])
-
-        def noted(call: Call, do: Callable[[], Reply]) -> Reply:
-            self.asked.append(call)
-            return meet(call, do)
-
-        self.shop.meet = noted
-        rest, hooks = separate(declared)
-        ask = PlanRequest("c" * 40, "reads", "settings", (rest,), KINDS, prune=prune, guarded=guarded or {})
-        ask = replace(ask, planned_hooks=hooks, due=hooks.due())
-        found = Previewer(planner, planner.api if judged else None, **previewer).preview(ask)
-        self.shop.meet = meet
-        assert self.shop.written == [], "nothing is written"
-        return found
-
-    @property
-    def sent(self) -> list[str]:
-        """The dry-runs, in order of their paths."""
-        return sorted(f"{each.asked.method} {each.asked.path.rpartition('/')[2]}" for each in self.asked if each.asked.method != "GET")
 
 
 @pytest.fixture
@@ -115,7 +74,7 @@ def test_nothing_is_asked_but_lists_of_the_targets_own_members(shown: Previewed)
 def test_a_server_judges_what_is_new_and_what_changes_by_dry_runs(shown: Previewed) -> None:
     shown.live(config_map("same"), config_map("other"))
     found = shown.preview(config_map("same"), config_map("other", "2"), config_map("new"), judged=True)
-    assert shown.sent == ["PATCH other", "POST configmaps"]
+    assert shown.sent == ["PATCH other", "POST configmaps", "POST configmaps"], "by itself, too"
     assert (found.judged, found.apart, actions(found)["other"], fields(found, "other")) == (
         True,
         0,

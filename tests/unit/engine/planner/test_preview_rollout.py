@@ -51,26 +51,31 @@ class Rolled:
 
     shop: PlannedTarget = field(default_factory=PlannedTarget)
     asked: list[Call] = field(default_factory=list)
+    now: tuple[Body, ...] = ()
+    """What git declares before the merge."""
 
     @classmethod
     def of(cls, **settings: Any) -> Rolled:
         return cls(PlannedTarget(replace(TARGET, **settings)))
 
     def live(self, *bodies: Body) -> None:
-        """Let objects live that the target has applied."""
+        """Let objects live that the target has applied, as git declares them."""
+        self.now = bodies
         self.shop.apply(self.shop.plan(*bodies))
         self.shop.written.clear()
 
+    def admission(self) -> Admission:
+        discovery = self.shop.planner.discovery
+        return Admission(self.shop.target, APPLYSET, "anneal-system", discovery.find, discovery.listable())
+
     def request(self, steps: Mapping[str, str], *bodies: Body, mark: str = "") -> PlanRequest:
-        planner = self.shop.planner
         manifests = tuple(Manifest.of(body, f"{body['metadata']['name']}.yaml:1") for body in bodies)
         written = [{"object": name, "action": action} for name, action in steps.items()]
         head = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "all"}}
         rollout = Manifest.of({**head, "spec": {"groups": [{"name": "all", "steps": written}]}}, "r.yaml:1")
         keys = {manifest.identity.name: (manifest.identity,) for manifest in manifests}
-        admission = Admission(self.shop.target, APPLYSET, "anneal-system", planner.discovery.find, planner.discovery.listable())
         rendered = Rendered(manifests, ReadSet(()), rollout=rollout, keys=keys)
-        automatic, rolled = roll(rendered, admission.admit(manifests), ACTIONS, CHECKS)
+        automatic, rolled = roll(rendered, self.admission().admit(manifests), ACTIONS, CHECKS)
         stages, due = (*order(automatic).stages, *rolled.stages), tuple(replace(each, mark=mark) for each in rolled.due())
         prune = self.shop.target.prune.enabled
         return PlanRequest("c" * 40, "", "", stages, KINDS, prune=prune, planned_rollout=rolled, due=due)
@@ -86,7 +91,8 @@ class Rolled:
             return do()
 
         self.shop.meet, meet = noted, self.shop.meet
-        found = Previewer(self.shop.planner, None, **previewer).preview(ask)
+        now = self.admission().admit([Manifest.of(body, "a.yaml:1") for body in self.now])
+        found = Previewer(self.shop.planner, None, now={item.identity: item for item in now}, **previewer).preview(ask)
         self.shop.meet = meet
         assert self.shop.written == [], "nothing is written"
         return found
