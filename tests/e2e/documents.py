@@ -103,6 +103,12 @@ def any_definition(group: str, kind: str, *versions: str) -> Document:
     return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}
 
 
+def owner(live: Document | None) -> Document:
+    """Return the reference by which a live object owns others."""
+    assert live
+    return {"apiVersion": live["apiVersion"], "kind": live["kind"], "name": live["metadata"]["name"], "uid": live["metadata"]["uid"]}
+
+
 def pods(labels: dict[str, str], image: str) -> Document:
     return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": image}]}}
 

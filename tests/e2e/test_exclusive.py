@@ -21,7 +21,7 @@ from handler.model.plan import Action
 from handler.model.result import Outcome
 from handler.state.record_format import seconds_of
 from tests.e2e.conftest import Open
-from tests.e2e.documents import Document, config_map, deployment, secret, service
+from tests.e2e.documents import config_map, deployment, owner, secret, service
 from tests.e2e.exclusive_shop import BOLD, GRACE, ExclusiveShop, planned, server_time
 from tests.e2e.killed_runs import Wire, is_recorded, kill_after
 from tests.e2e.one_target import DONE, STATES, Shop, told
@@ -187,7 +187,7 @@ def test_what_an_undeclared_workload_owns_goes_with_it(made: ExclusiveShop) -> N
     made.plant(web)
     pods = ("get", "pods", "-n", made.shop.name)
     until(lambda: len(made.shop.kubectl(*pods)["items"]) == 1)
-    (live,) = made.plant(config_map(made.shop.name, "below", ownerReferences=[_owned_by(made.shop.live(web))]))
+    (live,) = made.plant(config_map(made.shop.name, "below", ownerReferences=[owner(made.shop.live(web))]))
     made.run()
     assert made.orphans().keys() == {"by-hand"}, "neither its ReplicaSet nor its pod is an orphan"
     made.wait_for(made.orphans()["by-hand"])
@@ -198,11 +198,6 @@ def test_what_an_undeclared_workload_owns_goes_with_it(made: ExclusiveShop) -> N
     }
     assert made.pruned() == {"by-hand"}
     until(lambda: made.shop.kubectl(*pods)["items"] == [] and made.shop.live(live) is None)
-
-
-def _owned_by(owner: Document | None) -> Document:
-    assert owner
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
 
 
 def is_over(shop: Shop, end: str) -> bool:

@@ -13,7 +13,7 @@ from handler.config.settings import HoldAbove, Prune
 from handler.model.plan import Gone
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
-from tests.e2e.documents import Document, config_map
+from tests.e2e.documents import Document, config_map, owner
 from tests.e2e.one_target import PATH, Shop, told
 from tests.e2e.pull_request_host import PullRequests
 from tests.e2e.serve_process import until
@@ -75,7 +75,7 @@ def _foretold(shop: Shop, way: Way) -> None:
     told = [line for line in lines if line.startswith("- ")]
     assert all(any(f"/{one}" in line for line in told) for one in way.lost), lines
     counted = sum(int(number) for number, word in re.findall(r"(\d+) to (delete|recreate)", first))
-    assert counted == len(way.lost), first
+    assert counted == len(way.lost | way.free), first
 
 
 def _held(shop: Shop, way: Way) -> None:
@@ -108,15 +108,15 @@ def _off(shop: Shop, way: Way) -> None:
 
 
 def _owner(shop: Shop, name: str, uid: str = "") -> list[dict[str, str]]:
-    live = shop.live(config_map(shop.name, name))
-    return [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid or (live["metadata"]["uid"] if live else "gone")}]
+    found = owner(shop.live(config_map(shop.name, name)))
+    return [{**found, "uid": uid or found["uid"]}]
 
 
 def test_an_owner_that_git_names_must_live_and_stay(open_shop: Open) -> None:
     shop = open_shop(prune=OFF)
     shop.create_namespace()
-    owner, other = config_map(shop.name, "owner"), config_map(shop.name, "other")
-    shop.push(owner, other)
+    above, other = config_map(shop.name, "owner"), config_map(shop.name, "other")
+    shop.push(above, other)
     shop.applied()
 
     def refused(owners: list[dict[str, str]], *declared: Document) -> str:
@@ -129,15 +129,15 @@ def test_an_owner_that_git_names_must_live_and_stay(open_shop: Open) -> None:
         return f"{problem.subject} {problem.message}"
 
     strange = "0b7e9d3c-0000-4000-8000-000000000000"
-    assert f"(uid {strange}), which isn't there in namespace {shop.name}" in refused(_owner(shop, "owner", strange), owner, other)
-    assert "which isn't there" in refused([{**_owner(shop, "owner")[0], "name": "nobody"}], owner, other)
+    assert f"(uid {strange}), which isn't there in namespace {shop.name}" in refused(_owner(shop, "owner", strange), above, other)
+    assert "which isn't there" in refused([{**_owner(shop, "owner")[0], "name": "nobody"}], above, other)
     served = [{**_owner(shop, "owner")[0], "kind": "Widget", "apiVersion": "example.com/v1"}]
-    assert "is of a kind that the server doesn't serve" in refused(served, owner, other)
+    assert "is of a kind that the server doesn't serve" in refused(served, above, other)
     shop.configure(prune=ALL)
     assert "which goes by this plan" in refused(_owner(shop, "owner"), other)
     below = config_map(shop.name, "below", ownerReferences=_owner(shop, "owner"))
-    shop.push(owner, other, below)
+    shop.push(above, other, below)
     shop.applied()
-    shop.push(owner, config_map(shop.name, "other", {"key": "2"}), below)
+    shop.push(above, config_map(shop.name, "other", {"key": "2"}), below)
     shop.applied()
     assert shop.live(below), "the garbage collector leaves it"

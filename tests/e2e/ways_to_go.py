@@ -12,7 +12,7 @@ from handler.config.settings import RecreateSettings
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.rollout.hook_annotations import ARGO_POLICY
 from tests.e2e import rollouts
-from tests.e2e.documents import Document, config_map, definition, deployment, job, offer
+from tests.e2e.documents import Document, config_map, definition, deployment, job, offer, owner
 from tests.e2e.one_target import Shop
 from tests.e2e.rollouts import group, step
 from tests.e2e.serve_process import until
@@ -53,10 +53,7 @@ def owned(kind: str, name: str, by: str) -> Callable[[Shop], None]:
     """Let a live object be owned by a live ConfigMap, as an operator does."""
 
     def done(shop: Shop) -> None:
-        owner = shop.live(config_map(shop.name, by))
-        assert owner
-        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": by, "uid": owner["metadata"]["uid"]}
-        patch = json.dumps({"metadata": {"ownerReferences": [reference]}})
+        patch = json.dumps({"metadata": {"ownerReferences": [owner(shop.live(config_map(shop.name, by)))]}})
         shop.kubectl.run("patch", kind, name, "-n", shop.name, "--field-manager", "operator", "-p", patch)
 
     return done

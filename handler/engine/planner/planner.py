@@ -168,10 +168,7 @@ class Planner:
         prunes = tuple(change for change in self._prunes(ask, comparison, handover, check) if change.identity not in going)
         found = self._found(ask, comparison, handover)
         hooks = deleted(self.ours, comparison.hooks, ask.planned_hooks, ask.due, ask.under_way)
-        parts = PlanParts(changes, going, prunes, found.changes, hooks)
-        listed = (*check.inside(changes.values()), *check.owned.values(), *comparison.dependants.values(), *found.dependants)
-        parts = losses.with_claims(parts, check, comparison, listed)
-        losses.refuse_owners(check, comparison.desired.values(), parts)
+        parts = self._with_losses(PlanParts(changes, going, prunes, found.changes, hooks), check, comparison, found)
         changes, prunes = dict(parts.declared), parts.prunes
         bodies = {**comparison.candidates, **found.bodies}
         ordered = self._ordered([*prunes, *parts.exclusive], bodies)
@@ -197,9 +194,15 @@ class Planner:
         )
         plan = self._guarded(plan, ask, comparison)
         present = frozenset(identity.group_kind for identity in (*comparison.living, *comparison.hooks))
-        left = given(ask.ran, comparison.desired, handover)
-        health = passing.verdicts()
+        left, health = given(ask.ran, comparison.desired, handover), passing.verdicts()
         return Planned(plan, present, bodies, comparison.desired, decision, looked, left, health, exclusive=found, refused=refused)
+
+    def _with_losses(self, parts: PlanParts, check: PruneCheck, comparison: Comparison, found: ExclusiveFindings) -> PlanParts:
+        """Return the changes with all that goes along. Raises PlanRefused."""
+        listed = (*check.inside(parts.declared.values()), *check.owned.values(), *comparison.dependants.values(), *found.dependants)
+        parts = losses.with_claims(parts, check, comparison, listed)
+        losses.refuse_owners(check, comparison.desired.values(), parts)
+        return parts
 
     def _guarded(self, plan: Plan, ask: PlanRequest, comparison: Comparison) -> Plan:
         """Return the plan with why it must wait. Raises PlanRefused: something goes although prune is off."""
