@@ -356,5 +356,5 @@ def test_what_a_person_forces_is_looked_at_with_the_hooks_that_are_due_then() ->
     also = hook | {"metadata": metadata | {"name": "a"}}
     town.host.push(town.host.commit({"shop/before.yaml": json.dumps(hook), "shop/a.yaml": json.dumps(also)}))
     (lost,) = town.inspector.gap_facts({"name": "shop"})["lost"]
-    assert (lost["action"], lost["object"], lost["held"]) == ("lose", "ConfigMap/shop/a", True)
+    assert (lost["action"], lost["object"], lost["held"]) == ("lose", "ConfigMap/shop/a", False)
     assert town.inspector.gap_facts({"name": "shop", "force": "yes"})["due"] == []
