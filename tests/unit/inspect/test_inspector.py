@@ -353,8 +353,9 @@ def test_what_a_person_forces_is_looked_at_with_the_hooks_that_are_due_then() ->
     assert town.inspector.gap(Ask("shop")).due == ()
     assert [str(due.identity) for due in town.inspector.gap(Ask("shop", force=True)).due] == ["ConfigMap/shop/before"]
     assert len(town.inspector.gap_facts({"name": "shop", "force": True})["due"]) == 1
+    assert town.inspector.gap_facts({"name": "shop", "force": "yes"})["due"] == []
     also = hook | {"metadata": metadata | {"name": "a"}}
     town.host.push(town.host.commit({"shop/before.yaml": json.dumps(hook), "shop/a.yaml": json.dumps(also)}))
-    (lost,) = town.inspector.gap_facts({"name": "shop"})["lost"]
-    assert (lost["action"], lost["object"], lost["held"]) == ("lose", "ConfigMap/shop/a", True)
-    assert town.inspector.gap_facts({"name": "shop", "force": "yes"})["due"] == []
+    lost: Any
+    (lost,) = town.inspector.gap_facts({"name": "shop", "anew": True})["lost"]
+    assert (lost["action"], lost["object"], lost["held"]) == ("lose", "ConfigMap/shop/a", False)

@@ -17,7 +17,8 @@ from handler.model.rollout import Mode
 from handler.plan import compare
 from handler.plan.compare import Comparison, fingerprint
 from handler.plan.ignore import Ignoring
-from tests.unit.plan.samples import OURS, SET, desired, document, entry, live, member
+from handler.rollout.hook_annotations import ROLLOUT
+from tests.unit.plan.samples import OURS, SET, desired, document, entry, fields_of, live, member
 
 WEB = Identity("", "ConfigMap", "shop", "web")
 
@@ -120,7 +121,11 @@ def test_a_hook_is_neither_compared_nor_missed_nor_pruned_while_it_is_declared()
     found = Comparison(OURS, {WEB: replace(item, mode=Mode.HOOK)}, Ignoring(()))
     assert found.absent() == ()
     found.see([changed(member(document()), a="2")])
-    assert (found.same, found.undecided, found.unowned, found.candidates, found.members) == ({}, {}, {}, {}, 0)
+    assert (found.same, found.undecided, found.unowned, found.candidates) == ({}, {}, {}, {})
+    assert found.members == 1, "no rollout made it as this hook"
+    mark = entry(fields_of({"metadata": {"annotations": {ROLLOUT: "PreSync x"}}}))
+    found.see([member(document(), annotations={ROLLOUT: "PreSync x"}, managedFields=[mark])])
+    assert found.members == 0
     assert found.hooks.keys() == {WEB}
     assert found.hooks[WEB].keys() == {"apiVersion", "kind", "metadata"}
     assert found.absent() == ()
