@@ -60,7 +60,8 @@ def reduced(live: Object) -> dict[str, Any]:
 
 def deleted(change: Change, live: Object, target: Target) -> Change:
     """Return the deletion of an object with the claims that go with it, by their names, or saying that they stay."""
-    if change.identity.group_kind != STATEFUL_SET or not change.removes or not deletes(live, "whenDeleted"):
+    is_ours_to_delete = change.removes and not change.terminating
+    if change.identity.group_kind != STATEFUL_SET or not is_ours_to_delete or not deletes(live, "whenDeleted"):
         return change
     if not listed(CLAIM, target.prune.kinds):
         return replace(change, reason=change.reason + STAY)

@@ -112,6 +112,9 @@ def test_claims_go_with_a_pruned_statefulset_only_where_prune_names_them() -> No
     kept, retained = pruned(stateful(2, deleted="Delete"), Prune()), pruned(stateful(2))
     assert (kept.takes, kept.reason) == ((), "no longer declared; its claims stay: whenDeleted is set to Retain first")
     assert (retained.takes, retained.reason) == ((), "no longer declared")
+    going = stateful(2, deleted="Delete")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert (pruned(going).takes, pruned(going, Prune()).reason) == ((), "is being deleted already")
 
 
 def test_what_goes_by_a_write_waits_unless_prune_names_its_kind() -> None:
