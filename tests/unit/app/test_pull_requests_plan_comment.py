@@ -256,7 +256,7 @@ def test_a_target_that_is_not_shown_is_named_with_its_counts_its_hold_and_its_mi
     assert said.endswith(
         "- `cart`: 2 to delete, 1 to change; would wait for approval\n"
         "- `lost`: can't be planned\n"
-        "- `web`: 1 to create; the API server refuses 2 objects\n"
+        "- `web`: 1 to create; a run would refuse 2 objects\n"
         "- `calm`: nothing to change"
     )
 
