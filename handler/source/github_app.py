@@ -191,7 +191,7 @@ class GitHubApp:
 
     def _refusal(self, status: int, answered: float, *, limited: bool) -> AnnealError:
         auth, place, block = self._auth, shown_url(self._auth.api_url), self._use.block
-        words = f"{place} answered {status}"
+        words = f"{place} answered {status}{': a rate limit is passed' if limited else ''}"
         skew = time.time() - answered if answered else 0.0
         if 300 <= status < 400:
             return ConfigInvalid.of(self.subject, f"{words}; redirects are refused", fix=f"set {self._use.block}.githubApp.apiUrl")

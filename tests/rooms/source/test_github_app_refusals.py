@@ -49,13 +49,13 @@ def suspended(hub: Hub) -> dict[str, object]:
     [
         (
             wrong_key,
-            r"401 \(A JSON web token could not be decoded\); check that .*privateKey \(file .*other.pem\) is a key of app",
+            r"401; check that .*privateKey \(file .*other.pem\) is a key of app",
         ),
-        (wrong_app, r"401 \(Integration not found\); check that .* is a key of app Iv23other"),
-        (wrong_installation, r"404 \(Not Found\); check auth.githubApp.installationId and apiUrl"),
-        (wrong_api, r"404 \(Not Found\); check auth.githubApp.installationId and apiUrl"),
-        (not_selected, r"422 \(There is at least one .*\); let the installation have contents: read for the repository shop"),
-        (suspended, r"403 \(This installation has been suspended\); check that the installation isn't suspended"),
+        (wrong_app, r"401; check that .* is a key of app Iv23other"),
+        (wrong_installation, r"404; check auth.githubApp.installationId and apiUrl"),
+        (wrong_api, r"404; check auth.githubApp.installationId and apiUrl"),
+        (not_selected, r"422; let the installation have contents: read for the repository shop"),
+        (suspended, r"403; check that the installation isn't suspended"),
     ],
 )
 def test_a_refusal_says_what_to_check(hub: Hub, change: Callable[[Hub], dict[str, object]], words: str) -> None:
@@ -106,10 +106,10 @@ FUTURE = '"expires_at": "2999-01-01T00:00:00Z"'
         (201, b'{"token": "ghs_x", "expires_at": "2001-01-01T00:00:00Z"}', "has ended already"),
         (201, b" " * 10_000_000, "more than 65536 bytes"),
         (200, f'{{"token": "ghs_x", {FUTURE}}}'.encode(), "answered 200"),
-        (403, b'{"message": "You have exceeded a secondary rate limit"}', "answered 403 .*rate limit"),
+        (403, b'{"message": "You have exceeded a secondary rate limit"}', "answered 403: a rate limit is passed"),
         (429, b"", "answered 429"),
         (500, b"<html>", "answered 500$"),
-        (503, b'{"message": "\\u001b[31m"}', r"answered 503 \(\\x1b\[31m\)"),
+        (503, b'{"message": "\\u001b[31m"}', r"answered 503$"),
     ],
 )
 def test_odd_answers_are_transient_and_told_plainly(hub: Hub, status: int, body: bytes, words: str) -> None:
@@ -132,7 +132,7 @@ def test_a_redirect_is_refused_and_its_target_never_asked(hub: Hub, tmp_path: Pa
 
 def test_an_api_that_repeats_what_was_sent_is_told_without_it(hub: Hub) -> None:
     hub.api.echo = True
-    with hub.opened() as git, pytest.raises(AccessDenied, match=r"answered 401 \(you sent Bearer \*\*\*\)"):
+    with hub.opened() as git, pytest.raises(AccessDenied, match=r"answered 401; check that"):
         git.head(following(MAIN))
 
 
