@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 import yaml
@@ -12,10 +13,11 @@ from handler.cli import reports
 from handler.cli.filenames import from_files
 from handler.cli.session import Session
 from handler.config.settings import Target
-from handler.model.field_masking import masked
+from handler.model.field_masking import MASKED, is_sensitive, masked
 from handler.model.hidden_fields import without
 from handler.model.render import Rendered
 from handler.model.tree import CommitInfo
+from handler.plan.compare import SECRET
 from handler.render.set_digest import set_digest
 
 
@@ -59,7 +61,20 @@ def flat(rendered: Rendered, *, show_secrets: bool = False) -> dict[str, Any]:
     bodies = {each.identity: each.body() if show_secrets else masked(without(each)) for each in rendered.manifests}
     shown = {key: _one([bodies[identity] for identity in found]) for key, found in sorted(rendered.keys.items())}
     rollout = (rendered.rollout.body() if show_secrets else without(rendered.rollout)) if rendered.rollout else None
-    return {"objects": shown, "rollout": rollout}
+    of_secrets = {key for key, found in rendered.keys.items() if any(each.group_kind == SECRET for each in found)}
+    return {"objects": shown, "rollout": rollout if show_secrets else _uncompared(rollout, of_secrets)}
+
+
+def _uncompared(value: Any, of_secrets: Collection[str], *, within: bool = False) -> Any:
+    """Return a Rollout without what its checks compare fields of a Secret with. `within`: this is of a step of one."""
+    if isinstance(value, list):
+        return [_uncompared(each, of_secrets, within=within) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if within and is_sensitive(SECRET, str(value.get("path", "metadata.name")).strip("{}.$")):
+        return {**value, "value": {"static": MASKED}}
+    within = within or value.get("object") in of_secrets
+    return {key: _uncompared(each, of_secrets, within=within) for key, each in value.items()}
 
 
 def _one(items: list[dict[str, Any]]) -> dict[str, Any]:
