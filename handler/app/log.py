@@ -44,7 +44,7 @@ def configure(stream: TextIO | None = None, level: int = logging.INFO, *, plain:
     warnings.showwarning = _warned
     threading.excepthook = _ended
     sys.excepthook = _died
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # its retries are told by our own errors
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # our own errors report its retries
     logging.getLogger("botocore").setLevel(logging.ERROR)  # so is where it found no credentials
 
 

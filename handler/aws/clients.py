@@ -1,4 +1,4 @@
-"""Clients of Amazon's services with short time-outs, and their errors in our words: of Amazon's only the code is told, never a text."""
+"""Clients of Amazon's services with short time-outs, and their errors in our words: they have Amazon's code, never its text."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ MOST = 2000
 """Nodes that are shown."""
 _TEXT = 300  # characters of one node's message
 MISSING = "missing"
-UNTOLD = "not shown: the object holds what isn't shown; kubectl describe shows what is said of it"
+UNTOLD = "not shown: the object holds what isn't shown; its events and conditions are for those who may read it in the cluster"
 _ORDER = (Status.FAILED, Status.NOT_FOUND, Status.UNKNOWN, Status.TERMINATING, Status.IN_PROGRESS, Status.CURRENT)
 CRON_JOB = GroupKind("batch", "CronJob")
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)

@@ -1,6 +1,6 @@
 """Where an exception comes from, for logs and reports.
 
-Law: of an exception its class is told, and where it was raised. What it says is told only of our own errors: others quote what they
+Law: of an exception its class is shown, and where it was raised. What it says is shown only of our own errors: others quote what they
 were given.
 """
 

@@ -52,7 +52,7 @@ def without_passwords(text: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """Return a text without JSON web tokens and the passwords of URLs, whoever wrote it."""
+    """Return a text without JSON web tokens and the passwords of URLs."""
     return without_passwords(_TOKEN.sub(MASKED, text) if "eyJ" in text else text)
 
 

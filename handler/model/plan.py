@@ -115,7 +115,7 @@ class Change:
     `undeclared`: what git doesn't declare and stays, with its manager; known only to a plan that is shown.
     `reason`: for a skip or a prune what was seen. `sibling`: the target that an object is left to, or taken over from.
     `marks_only`: an update of our label and annotation, which are all that `manifest` holds.
-    `terminating`: since when it is being deleted already, whoever asked for that; empty: it isn't.
+    `terminating`: since when it is being deleted already; empty: it isn't.
     `unmarked`: it lives in an exclusive namespace, undeclared and without our marks: no member; `until`: when it may be deleted, empty: it
     isn't, or no run has said so yet; `expires`: nothing but its grace keeps it.
     `cause`: why its object is deleted; None: as the action says. `takes`: what Kubernetes deletes because of this change.

@@ -66,7 +66,7 @@ class RenderRequest:
     `placeholders`: values that aren't git's are placeholders, of the first or the second set: nothing of the cluster is read for them; 0:
     they aren't. What differs between renders with either set depends on such values. `keys_known`: which variables the cluster has is
     asked of `outside` all the same, so that defaults are taken where a run takes them; what they hold isn't.
-    `beside`: this render only tells what of another one depends on such values; what is made anew each time isn't looked for. `told`: who
+    `beside`: this render only shows what of another one depends on such values; what is made anew each time isn't looked for. `told`: who
     reads its mistakes may see all values. `compat`: the tool whose label every object carries; `none`: no tool's.
     """
 

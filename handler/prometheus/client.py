@@ -190,7 +190,7 @@ def moments(status: int, text: bytes, times: Sequence[float]) -> Moments:
 
 
 def _error(status: int, answer: dict[str, Any]) -> Exception:
-    """Return the error by its kind. Its text is never told: the server knows our token."""
+    """Return the error by its kind. Its text is left out: the server knows our token."""
     kind = answer.get("errorType")
     if status == 400 and kind == "bad_data":
         return QueryRefused("it is no query that Prometheus can read")

@@ -134,7 +134,7 @@ class _Render:
         )
 
     def told(self, problems: Sequence[Problem]) -> tuple[Problem, ...]:
-        """Return what may be told of a failed render: what is said over placeholders alike, else that it fails by the values alone."""
+        """Return what may be shown of a failed render: what is said over placeholders alike, else that it fails by the values alone."""
         if not self.given or self.request.told:
             return tuple(problems)
         try:

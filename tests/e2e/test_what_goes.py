@@ -1,4 +1,4 @@
-"""One law for everything that deletes: whatever goes was in the plan, was counted, was told, and is reported; kubectl is the judge."""
+"""One law for everything that deletes: whatever goes was in the plan, was counted, was announced, and is reported; kubectl is the judge."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class RolloutActions:
 
 
 def _adopt_first(identity: Identity) -> str:
-    fix = "write action: CreateOrUpdate first, by which an apply takes it over (`anneal adopt`, where another tool has it)"
+    fix = "write action: CreateOrUpdate first: an apply takes it over, as adopt allows"
     return fix if identity.group_kind in LASTING else f"{fix}; or delete it by hand: {kubectl('delete', identity)}"
 
 

@@ -72,7 +72,7 @@ class World:
         self.server.must(Asked("PATCH", f"{MAPS}/web", {"fieldManager": "kubectl-edit"}, body, "application/merge-patch+json", ""))
 
     def run(self, trigger: str, **job: Any) -> Any:
-        """Run, and return what anybody sees of it."""
+        """Run, and return what every reader sees of it."""
         result = self.handler.run(Job("shop", trigger, **job))
         return result.outcome, bare(result)
 
@@ -97,7 +97,7 @@ def _bare(change: Any) -> Any:
 
 
 def story(world: World, texts: list[str], varies: str = "") -> str:
-    """Return all that is told of a target whose files say these texts, until it is refused; `varies`: a field by variable."""
+    """Return all that is shown of a target whose files say these texts, until it is refused; `varies`: a field by variable."""
     first, second, name = texts
     data = {"a": first, "b": second, "same": "x", **({"v": varies} if varies else {})}
     told: list[Any] = []
