@@ -20,13 +20,14 @@ from handler.cluster.write import DryRunner
 from handler.model.errors import AccessDenied, ApiRefused, Moved, Problem, QuotaExceeded
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, uid_and_version
-from handler.model.plan import Action, Change
+from handler.model.plan import Action, Change, Gone
 from handler.model.rollout import Mode
 from handler.plan import immutable_fields
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
 from handler.plan.ignore import Ignoring, annotated, without
 from handler.plan.judge import Judge, is_immutable, moved
+from handler.plan.retention import lost_by_write
 from handler.plan.takeover import foreseen
 from handler.plan.visible_fields import MergedObject
 
@@ -79,7 +80,13 @@ class MemberPreview:
         drift = merged.drift(wanted, settled=self.deployed and self.server is None) if wanted else ()
         reason, fields = moved(self.item, self.live), tuple(dict.fromkeys((*merged.changes(), *drift)))
         action = Action.UPDATE if fields or reason else Action.UNCHANGED
-        return Change(action, self.item.identity, *uid_and_version(self.live), reason, fields, self.item.manifest)
+        change = Change(action, self.item.identity, *uid_and_version(self.live), reason, fields, self.item.manifest)
+        return replace(change, takes=self._lost())
+
+    def _lost(self) -> tuple[Gone, ...]:
+        """Return what a controller deletes once the merge is applied, by git's two declarations."""
+        now = {**self.before.manifest.body(), "metadata": self.live["metadata"], "status": self.live.get("status") or {}}
+        return lost_by_write(now, self.item.manifest.body())
 
     @property
     def _is_touched(self) -> bool:
