@@ -82,10 +82,6 @@ class Rotation:
             self._renew()
         return self._secrets.read(ref)
 
-    def mask(self, text: str) -> str:
-        """Return the text: it is compared with no secret."""
-        return text
-
     def _renew(self) -> None:
         """Replace the snapshot if a file has changed, or a store was asked. Only under the lock."""
         self._looked = self._clocks.now()

@@ -135,10 +135,6 @@ class Secrets:
         """Return the same: a snapshot asks no store."""
         return self.read(ref)
 
-    def mask(self, text: str) -> str:
-        """Return the text: it is compared with no secret."""
-        return text
-
 
 def api_needs(settings: Settings) -> frozenset[Need]:
     """Return what the function resolves that answers tokens and people: for a page it makes plans, so it needs what runs need."""
@@ -166,9 +162,6 @@ class Reading(Protocol):
 
     def again(self, ref: SecretRef) -> Secret:
         """Return the value after one was refused: its place is asked even if it was asked lately. Raises SecretUnavailable."""
-
-    def mask(self, text: str) -> str:
-        """Return the text: it is compared with no secret."""
 
 
 def resolve(ref: SecretRef, environ: Mapping[str, str], fetch: Fetch = nowhere) -> Secret:

@@ -43,7 +43,7 @@ class PruneAlone:
         try:
             return self._planned(run)
         except AnnealError as error:
-            raise masked_error(error, run.mask) from None
+            raise masked_error(error) from None
 
     def carry_out(self, shown: Planned) -> Sequence[Change]:
         """Delete what was shown and is still to go; return what came of each. Raises AnnealError: the rest stays."""
@@ -52,12 +52,12 @@ class PruneAlone:
         try:
             return self._deleted(run, shown)
         except AnnealError as error:
-            raise masked_error(error, run.mask) from None
+            raise masked_error(error) from None
         finally:
             run.lease.hand_over()
 
     def _run(self) -> RunContext:
-        return RunContext(self.deps, self.job, self.stop, run_id(self.job.target), Round(self.deps.clock()), mask=self.deps.mask)
+        return RunContext(self.deps, self.job, self.stop, run_id(self.job.target), Round(self.deps.clock()))
 
     def _planned(self, run: RunContext) -> Planned:
         run.read(certain=True)

@@ -60,12 +60,12 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
     view of other requests and of its worker slot. The Result says how it ended, and what all its rounds wrote.
     """
     stop, name = stop or threading.Event(), job.run or run_id(job.target)
-    run = RunContext(deps, job, stop, name, Round(deps.clock()), queue, deps.mask)
+    run = RunContext(deps, job, stop, name, Round(deps.clock()), queue)
     since = time.monotonic()
     try:
         result = _unlocked(run)
     except Busy as error:
-        result = run.problem_result(Outcome.BUSY, masked_error(requests.busy(run, error), run.mask))
+        result = run.problem_result(Outcome.BUSY, masked_error(requests.busy(run, error)))
     except AnnealError as error:
         result = _ended_by(run, error)
     finally:
@@ -105,7 +105,7 @@ def _looking_on(run: RunContext, job: Job, result: Result) -> Result:
 
 def _ended_by(run: RunContext, error: AnnealError) -> Result:
     """Turn an error into the run's end; a lost Lease, a pinned server, a pause and our own shutdown record nothing."""
-    masked_error(error, run.mask)  # before anything of it is kept or returned
+    masked_error(error)  # before anything of it is kept or returned
     unrecorded = next((outcome for kind, outcome in _UNRECORDED.items() if isinstance(error, kind)), None)
     if unrecorded:
         return run.problem_result(unrecorded, error)

@@ -136,7 +136,7 @@ class Worker:
         self._health: HealthWatch | None = None
         if parts.ways:
             self._heart = HeartbeatRenewal(settings, parts.ways.records, self._metrics.heartbeat)
-            self._health = HealthWatch(settings, parts.ways, str, self._heart.watched, events.announce)
+            self._health = HealthWatch(settings, parts.ways, self._heart.watched, events.announce)
             if parts.instances:
                 parts.instances.tell(self._health.add, self._health.remove)
             events.add("wakes", settings, parts.ways.records, self._wake)

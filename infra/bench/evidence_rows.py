@@ -93,7 +93,7 @@ def _watched(ills: _Ills) -> dict[str, float]:
     """Return the same of a watch, and of what it records."""
     heard = _Heard()
     handler = ills.handler(heard)
-    watch = HealthWatch(handler.settings, handler, str, lambda _: None)
+    watch = HealthWatch(handler.settings, handler, lambda _: None)
     watch.start()
     handler.run(Job(ills.shop.target.name, "push"))
 

@@ -25,7 +25,7 @@ class Watching:
         self.said: list[tuple[str, HealthState]] = []
         settings = replace(shop.settings, health_interval=2.0)
         self.heart = HeartbeatRenewal(settings, shop.handler.records, lambda *_: None)
-        self.watch = HealthWatch(settings, shop.handler, str, self.heart.watched, self._changed)
+        self.watch = HealthWatch(settings, shop.handler, self.heart.watched, self._changed)
         self.heart.start()
         self.watch.start()
 

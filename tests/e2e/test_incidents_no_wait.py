@@ -42,7 +42,7 @@ def ends(request: pytest.FixtureRequest, host: Host, sandbox: Sandbox, kubectl: 
     handler = Handler(
         settings, resolve_all(settings, os.environ, needs={"git"}), sandbox, os.environ, Options(kubeconfig=str(kubectl.kubeconfig))
     )
-    watch = HealthWatch(settings, handler, str, lambda _: None)
+    watch = HealthWatch(settings, handler, lambda _: None)
     watch.start()
     with ThreadPoolExecutor(len(asked)) as pool:
         yield {incident.name: pool.submit(happens, shops[incident.name], incident) for incident in asked}

@@ -119,7 +119,7 @@ def test_a_watch_of_health_tells_the_reasons_alone_of_what_holds_a_secret(shop: 
     said = {"type": "Warning", "reason": "Refused", "message": f"refused {CANARY}, {OTHER} and swordfish-4711", "involvedObject": about}
     event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": shop.name}, **times, **said}
     shop.kubectl.run("create", "-f", "-", given=json.dumps(event))
-    watch = HealthWatch(replace(shop.settings, health_interval=2.0), shop.handler, str, lambda _: None)
+    watch = HealthWatch(replace(shop.settings, health_interval=2.0), shop.handler, lambda _: None)
     watch.start()
     try:
         until(lambda: "Warning Refused" in " ".join(shop.state().health.worst), told=lambda: str(shop.state().health))

@@ -96,7 +96,7 @@ def preview_target(handler: TargetRunner, target: Target, merge: MergeResult) ->
     except AuthorError as error:
         return replace(found, problems=error.problems)
     except AnnealError as error:  # the operator's, in whose words there may be what only that one sees
-        fields = {"target": target.name, "code": error.code, "why": handler.secrets.mask(str(error))}
+        fields = {"target": target.name, "code": error.code, "why": str(error)}
         _LOG.warning("a target can't be planned", extra={"fields": fields})
         unplanned = Problem(f"target {target.name}", UNPLANNED)
         return replace(found, problems=(unplanned,), late=error if error.who == "nobody" else None)

@@ -89,8 +89,8 @@ class RunContext:
 
     `forced`: the record asks for force; `was`: the record at the start; `found`: members that were found without a record;
     `former`: the record that it takes over.
-    `elsewhere`: what isn't git, by commit; `clock`: by which all its rounds measure time (`steady_clock`); `mask`: hides the operator's
-    secrets; `brings`: the objects of its newest desired set of which no word of the cluster is repeated.
+    `elsewhere`: what isn't git, by commit; `clock`: by which all its rounds measure time (`steady_clock`); `brings`: the
+    objects of its newest desired set of which no word of the cluster is repeated.
     """
 
     deps: Dependencies
@@ -99,7 +99,6 @@ class RunContext:
     run: str
     round: Round
     queue: QueueView = ALONE
-    mask: Callable[[str], str] = str
     brings: frozenset[Identity] = frozenset()
     stored: StoredState = field(default_factory=lambda: StoredState(None))
     revision: ChosenRevision = ChosenRevision()

@@ -71,7 +71,6 @@ class Dependencies:
     patience: float = math.inf
     looks: bool = False
     actions: Mapping[str, ActionRow] = field(default_factory=dict)
-    mask: Callable[[str], str] = str
     metrics: Query = no_metrics
     clock: Callable[[], float] = time.time
     announce: Announce = unheard

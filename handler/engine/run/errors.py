@@ -6,7 +6,6 @@ or an unreachable cluster fails no rollout: hooks and the way back would need it
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from handler.model.errors import (
@@ -53,10 +52,10 @@ def rollout_failure(error: AuthorError | QuotaExceeded, *problems: Problem) -> R
     return QuotaExceeded(*problems) if isinstance(error, QuotaExceeded) else RolloutFailed(*problems)
 
 
-def masked_error(error: AnnealError, mask: Callable[[str], str]) -> AnnealError:
-    """Mask what an error's problems say. It stays the same error: its class says who must act; what else it carries is never shown."""
+def masked_error(error: AnnealError) -> AnnealError:
+    """Take credentials out of what an error's problems say. It stays the same: its class says who must act; the rest is never shown."""
     error.problems = tuple(
-        replace(each, message=without_credentials(mask(each.message)), fix=without_credentials(mask(each.fix))) for each in error.problems
+        replace(each, message=without_credentials(each.message), fix=without_credentials(each.fix)) for each in error.problems
     )
     error.args = error.problems
     return error

@@ -57,17 +57,15 @@ Vouch = Callable[[Target], None]  # called at each pass: the health of all targe
 class HealthWatch:
     """The health of all targets of one configuration; none is watched where `healthInterval` is 0.
 
-    `mask`: hides secrets in a text; `vouch`: called at each pass; `announce`: takes what a pass found, and the changes of recorded health.
+    `vouch`: called at each pass; `announce`: takes what a pass found, and the changes of recorded health.
     """
 
-    def __init__(
-        self, settings: Settings, ways: WatchConnections, mask: Callable[[str], str], vouch: Vouch, announce: Announce = unheard
-    ) -> None:
+    def __init__(self, settings: Settings, ways: WatchConnections, vouch: Vouch, announce: Announce = unheard) -> None:
         grouped: dict[Hashable, list[Target]] = defaultdict(list)
         for target in settings.targets if settings.health_interval > 0 else ():
             grouped[target.cluster].append(target)
         self._stop = threading.Event()
-        self.clusters = [ClusterWatch(settings, ways, targets, mask, vouch, announce, self._stop) for targets in grouped.values()]
+        self.clusters = [ClusterWatch(settings, ways, targets, vouch, announce, self._stop) for targets in grouped.values()]
 
     def start(self) -> None:
         """Begin to watch."""
@@ -97,7 +95,6 @@ class ClusterWatch:
     settings: Settings
     ways: WatchConnections
     targets: list[Target]
-    mask: Callable[[str], str]
     vouch: Vouch
     announce: Announce
     stop: threading.Event
@@ -181,7 +178,7 @@ class ClusterWatch:
                     self.scopes.keep(("", "", "", ""), self.ways.api(self.targets[0], impersonated=False), self.states)
                 self._turn()
             except AnnealError as error:
-                _LOG.warning("health can't be watched", extra={"fields": {"why": self.mask(str(error)), "code": error.code}})
+                _LOG.warning("health can't be watched", extra={"fields": {"why": str(error), "code": error.code}})
                 self._rest()
             except Exception:  # noqa: BLE001 - a mistake of ours may not end the watch
                 _LOG.exception("a pass of health failed")
@@ -346,7 +343,7 @@ class ClusterWatch:
 
     def _unknown(self, known: WatchedTarget, trouble: AnnealError) -> TargetHealth:
         """Say that a target can't be looked at."""
-        seen, now = self.mask(f"can't be judged: {trouble}"), stamp(self._clock())
+        seen, now = f"can't be judged: {trouble}", stamp(self._clock())
         before = known.health
         if (before.state, before.worst) == (HealthState.UNKNOWN, (seen,)):
             return before
@@ -369,7 +366,7 @@ class ClusterWatch:
             return
         except AnnealError as error:
             self.cut = isinstance(error, ClusterUnavailable)  # none of the others can be written now either
-            fields = {"target": known.target.name, "why": self.mask(str(error)), "code": error.code}
+            fields = {"target": known.target.name, "why": str(error), "code": error.code}
             _LOG.warning("health can't be recorded", extra={"fields": fields})
             self.refused[known.target.name] = now + (_OUTAGE if self.cut else self.settings.health_interval)
             return

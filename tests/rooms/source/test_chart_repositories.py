@@ -113,9 +113,6 @@ class Rotated:
         self.now = SECRETS.read(ref)
         return self.now
 
-    def mask(self, text: str) -> str:
-        return text
-
 
 def test_a_rotated_password_is_read_anew_once(host: ChartHost, sandbox: Sandbox) -> None:
     ours = fetcher(sandbox, ChartSource(host.address, AUTH), secrets=Rotated())

@@ -36,7 +36,7 @@ class Silent:
 def watch() -> ClusterWatch:
     ways: Any = Silent()
     settings = Settings((target(),), health_interval=0.01)
-    return ClusterWatch(settings, ways, [target()], str, lambda _: None, unheard, threading.Event())
+    return ClusterWatch(settings, ways, [target()], lambda _: None, unheard, threading.Event())
 
 
 def test_what_cannot_be_judged_is_told_as_unknown_though_that_cannot_be_recorded(watch: ClusterWatch) -> None:

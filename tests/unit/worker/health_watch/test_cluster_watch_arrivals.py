@@ -47,9 +47,7 @@ class Cluster:
 
     def made(self) -> ClusterWatch:
         ways: Any = self
-        return ClusterWatch(
-            Settings((target(),), health_interval=INTERVAL), ways, [target()], str, lambda _: None, unheard, threading.Event()
-        )
+        return ClusterWatch(Settings((target(),), health_interval=INTERVAL), ways, [target()], lambda _: None, unheard, threading.Event())
 
     def put(self, name: str, identity: Identity) -> None:
         """Let a target with a record live, whose one Deployment is ready."""
