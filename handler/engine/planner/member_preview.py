@@ -20,13 +20,14 @@ from handler.cluster.write import DryRunner
 from handler.model.errors import AccessDenied, ApiRefused, Moved, Problem, QuotaExceeded
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, uid_and_version
-from handler.model.plan import Action, Change
+from handler.model.plan import Action, Change, Gone
 from handler.model.rollout import Mode
 from handler.plan import immutable_fields
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
 from handler.plan.ignore import Ignoring, annotated, without
 from handler.plan.judge import Judge, is_immutable, moved
+from handler.plan.retention import STATEFUL_SET, lost_by_write
 from handler.plan.takeover import foreseen
 from handler.plan.visible_fields import MergedObject
 
@@ -79,7 +80,18 @@ class MemberPreview:
         drift = merged.drift(wanted, settled=self.deployed and self.server is None) if wanted else ()
         reason, fields = moved(self.item, self.live), tuple(dict.fromkeys((*merged.changes(), *drift)))
         action = Action.UPDATE if fields or reason else Action.UNCHANGED
-        return Change(action, self.item.identity, *uid_and_version(self.live), reason, fields, self.item.manifest)
+        change = Change(action, self.item.identity, *uid_and_version(self.live), reason, fields, self.item.manifest)
+        return replace(change, takes=self._lost(merged)) if change.writes else change
+
+    def _lost(self, merged: MergedObject) -> tuple[Gone, ...]:
+        """Return what controllers delete because of the merge: by what may be seen of live, and by git alone."""
+        found = lost_by_write(self.live, foreseen(self.live, merged.held(self._effective), None))
+        declared = self.before.manifest.body(), self.item.manifest.body()
+        return tuple(dict.fromkeys((*found, *(lost_by_write(*declared) if self.item.identity.group_kind == STATEFUL_SET else ()))))
+
+    @property
+    def _effective(self) -> Object:
+        return self.after.effective(self.item.identity, self.item.manifest.body(), self.live)
 
     @property
     def _is_touched(self) -> bool:
@@ -120,9 +132,8 @@ class MemberPreview:
             return self.by_git()
         if alone and not _is_alike(alone, refused_alone(runner, self.before)):
             return self.told(alone, self.item, "")
-        body = self.after.effective(self.item.identity, self.item.manifest.body(), self.live)
         try:
-            runner.apply(self.item.resource, merged.held(body))
+            runner.apply(self.item.resource, merged.held(self._effective))
         except (ApiRefused, AccessDenied) as error:
             return self._beside(error, merged)
         return None
