@@ -27,7 +27,7 @@ from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
 from handler.plan.ignore import Ignoring, annotated, without
 from handler.plan.judge import Judge, is_immutable, moved
-from handler.plan.retention import lost_by_write
+from handler.plan.retention import STATEFUL_SET, lost_by_write
 from handler.plan.takeover import foreseen
 from handler.plan.visible_fields import MergedObject
 
@@ -81,12 +81,17 @@ class MemberPreview:
         reason, fields = moved(self.item, self.live), tuple(dict.fromkeys((*merged.changes(), *drift)))
         action = Action.UPDATE if fields or reason else Action.UNCHANGED
         change = Change(action, self.item.identity, *uid_and_version(self.live), reason, fields, self.item.manifest)
-        return replace(change, takes=self._lost())
+        return replace(change, takes=self._lost(merged)) if change.writes else change
 
-    def _lost(self) -> tuple[Gone, ...]:
-        """Return what a controller deletes once the merge is applied, by git's two declarations."""
-        now = {**self.before.manifest.body(), "metadata": self.live["metadata"], "status": self.live.get("status") or {}}
-        return lost_by_write(now, self.item.manifest.body())
+    def _lost(self, merged: MergedObject) -> tuple[Gone, ...]:
+        """Return what controllers delete because of the merge: by what may be seen of live, and by git alone."""
+        found = lost_by_write(self.live, foreseen(self.live, merged.held(self._effective), None))
+        declared = self.before.manifest.body(), self.item.manifest.body()
+        return tuple(dict.fromkeys((*found, *(lost_by_write(*declared) if self.item.identity.group_kind == STATEFUL_SET else ()))))
+
+    @property
+    def _effective(self) -> Object:
+        return self.after.effective(self.item.identity, self.item.manifest.body(), self.live)
 
     @property
     def _is_touched(self) -> bool:
@@ -127,9 +132,8 @@ class MemberPreview:
             return self.by_git()
         if alone and not _is_alike(alone, refused_alone(runner, self.before)):
             return self.told(alone, self.item, "")
-        body = self.after.effective(self.item.identity, self.item.manifest.body(), self.live)
         try:
-            runner.apply(self.item.resource, merged.held(body))
+            runner.apply(self.item.resource, merged.held(self._effective))
         except (ApiRefused, AccessDenied) as error:
             return self._beside(error, merged)
         return None

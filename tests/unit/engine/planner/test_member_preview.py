@@ -233,3 +233,14 @@ def test_what_is_allocated_to_a_member_is_not_asked_for_again(shown: Previewed, 
     shown.live(service(ports=[{"port": 80}]))
     shown.preview({**service(), "spec": spec}, judged=True)
     assert shown.bodies("POST")[0] == {"spec": sent}
+
+
+@pytest.mark.parametrize("before", [{"replicas": 2}, {"replicas": 2, "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}}])
+def test_claims_that_git_lets_go_are_named_also_where_their_policy_is_new(shown: Previewed, before: Body) -> None:
+    def stateful(**spec: Any) -> Body:
+        spec |= {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
+        return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop"}, "spec": spec}
+
+    shown.live(stateful(**before))
+    found = shown.preview(stateful(replicas=1, persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"}))
+    assert [str(gone.identity) for gone in found.plan.gone] == ["PersistentVolumeClaim/shop/data-db-1"]
