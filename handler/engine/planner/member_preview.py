@@ -27,6 +27,7 @@ from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
 from handler.plan.ignore import Ignoring, annotated, without
 from handler.plan.judge import Judge, is_immutable, moved
+from handler.plan.retention import lost_by_write
 from handler.plan.takeover import foreseen
 from handler.plan.visible_fields import MergedObject
 
@@ -79,7 +80,9 @@ class MemberPreview:
         drift = merged.drift(wanted, settled=self.deployed and self.server is None) if wanted else ()
         reason, fields = moved(self.item, self.live), tuple(dict.fromkeys((*merged.changes(), *drift)))
         action = Action.UPDATE if fields or reason else Action.UNCHANGED
-        return Change(action, self.item.identity, *uid_and_version(self.live), reason, fields, self.item.manifest)
+        body = self.after.effective(self.item.identity, self.item.manifest.body(), self.live)
+        takes = lost_by_write(self.live, foreseen(self.live, body, None)) if action is Action.UPDATE else ()
+        return Change(action, self.item.identity, *uid_and_version(self.live), reason, fields, self.item.manifest, takes=takes)
 
     @property
     def _is_touched(self) -> bool:
