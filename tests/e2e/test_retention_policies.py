@@ -171,6 +171,7 @@ def test_a_retired_target_leaves_the_claims_of_its_statefulsets(database: Databa
     shop, before = database.shop, database.apply()
     monkeypatch.chdir(tmp_path)
     command = ["retire", shop.name, "--prune", "--yes", "--state-namespace", STATES, "--kubeconfig", str(shop.kubectl.kubeconfig)]
+    command += ["--repository", shop.target.repository.url]
     answer = CliRunner().invoke(anneal, command, env={"ANNEAL_CONFIG": None})
     assert answer.exit_code == 0, answer.output
     assert (database.live(), database.owned(), database.claims()) == (None, {}, before)
