@@ -48,8 +48,9 @@ def with_leftovers(planner: Planner, planned: Planned, rendered: Rendered) -> Pl
     changes = _judged(planner, planned, list(going.values()))
     comparison = planned.decision.comparison
     owned = [*comparison.dependants.values(), *filter(None, map(dependant_of, unwanted))]
-    parts = with_claims(PlanParts({}, {}, (*planned.plan.prunes, *changes, *kept), ()), planner.prune_judge, comparison, owned)
-    return replace(planned, plan=replace(planned.plan, prunes=parts.prunes), bodies=planned.bodies | going, leftovers=rule)
+    parts = with_claims(PlanParts({}, {}, (*changes, *kept), ()), planner.prune_judge, comparison, owned)
+    found = (*planned.plan.prunes, *parts.prunes)
+    return replace(planned, plan=replace(planned.plan, prunes=found), bodies=planned.bodies | going, leftovers=rule)
 
 
 def _declared(rendered: Rendered, target: Target) -> set[Identity]:
