@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -27,14 +28,15 @@ def test_whatever_goes_was_in_the_plan_was_counted_and_told_and_is_reported(
     name: str, open_shop: Open, capsys: pytest.CaptureFixture[str]
 ) -> None:
     way = WAYS[name]
-    shop = open_shop(**way.settings, prune=ALL)
+    shop = open_shop(**way.settings, prune=replace(ALL, kinds=way.kinds))
     shop.create_namespace()
     documents = way.first(shop)
     way.commit(shop, documents, first=True)
     shop.work.push()
     shop.applied()
     way.between(shop)
-    before, all_of_it = uids(shop, documents), way.lost | way.free
+    documents, all_of_it = [*documents, *way.beside(shop)], way.lost | way.free
+    before = uids(shop, documents)
     assert before.keys() >= all_of_it
     _foretold(shop, way)
     way.commit(shop, way.then(shop))
@@ -42,7 +44,7 @@ def test_whatever_goes_was_in_the_plan_was_counted_and_told_and_is_reported(
     _held(shop, way)
     _off(shop, way)
     assert uids(shop, documents) == before, "a plan that waits or is refused touches nothing"
-    shop.configure(prune=ALL)
+    shop.configure(prune=replace(ALL, kinds=way.kinds))
     plan = shop.run("oneoff", dry_run=True).plan
     assert plan is not None
     assert _names(gone for gone in plan.gone if gone.counted) == way.lost
@@ -82,7 +84,7 @@ def _held(shop: Shop, way: Way) -> None:
     """The guard that lets nothing go counts all of it, and a run waits."""
     if not way.lost:
         return
-    shop.configure(prune=NONE)
+    shop.configure(prune=replace(NONE, kinds=way.kinds))
     result = shop.run()
     assert result.outcome is Outcome.HELD, told(result)
     assert result.plan is not None
@@ -96,7 +98,7 @@ def _off(shop: Shop, way: Way) -> None:
     """Where prune is off nothing goes: what would take it is refused, or left alone."""
     if not way.lost:
         return
-    shop.configure(prune=OFF)
+    shop.configure(prune=replace(OFF, kinds=way.kinds))
     result = shop.run("oneoff", force=True, dry_run=True)
     if way.kept:
         assert result.plan is not None, told(result)

@@ -12,7 +12,7 @@ from handler.config.settings import RecreateSettings
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.rollout.hook_annotations import ARGO_POLICY
 from tests.e2e import rollouts
-from tests.e2e.documents import Document, config_map, definition, deployment, job, offer, owner
+from tests.e2e.documents import Document, claim, config_map, definition, deployment, job, offer, owner, stateful_set
 from tests.e2e.one_target import Shop
 from tests.e2e.rollouts import group, step
 from tests.e2e.serve_process import until
@@ -28,6 +28,7 @@ class Way:
 
     `free`: those that go and aren't counted; `rollout`: the second commit's steps, by name of their objects; `kept`: prune off leaves the
     objects alone, where it refuses else; `foretold`: the comment on a pull request names them, too; `settings`: of the target.
+    `beside`: what else is looked at, which a controller makes; `kinds`: what `prune.kinds` names.
     """
 
     first: Made
@@ -39,6 +40,8 @@ class Way:
     kept: bool = False
     foretold: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
+    beside: Made = lambda _: []
+    kinds: tuple[str, ...] = ()
 
     def commit(self, shop: Shop, documents: list[Document], *, first: bool = False) -> str:
         """Commit these documents, with the Rollout of those that have a step; the first commit creates them."""
@@ -86,6 +89,32 @@ def hooked(made: Document, phase: str, policy: str = "") -> Document:
     """The same object, which is a hook."""
     made["metadata"]["annotations"] = {ARGO_HOOK: phase} | ({ARGO_POLICY: policy} if policy else {})
     return made
+
+
+def database(shop: Shop, replicas: int, **policy: str) -> Document:
+    """A StatefulSet with a claim a replica."""
+    made = stateful_set(shop.name, "db")
+    claims = [{"metadata": {"name": "data"}, "spec": claim(shop.name, "data")["spec"] | {"storageClassName": "none"}}]
+    made["spec"] |= {"replicas": replicas, "podManagementPolicy": "Parallel", "volumeClaimTemplates": claims}
+    made["spec"]["persistentVolumeClaimRetentionPolicy"] = policy
+    return made
+
+
+def claims(count: int) -> Made:
+    return lambda shop: [claim(shop.name, f"data-db-{number}") for number in range(count)]
+
+
+def claimed(count: int, *, owned: bool) -> Callable[[Shop], None]:
+    """Wait until the claims are there, and go with the StatefulSet where its policy says so."""
+
+    def done(shop: Shop) -> None:
+        def live() -> list[Document]:
+            found = [shop.live(each) for each in claims(count)(shop)]
+            return [each for each in found if each and bool(each["metadata"].get("ownerReferences")) is owned]
+
+        until(lambda: len(live()) == count)
+
+    return done
 
 
 WAYS = {
@@ -153,6 +182,23 @@ WAYS = {
         frozenset({"old", "below"}),
         owned("configmap", "below", "old"),
         kept=True,
+    ),
+    "claims of what goes": Way(
+        lambda s: [database(s, 2, whenDeleted="Delete")],
+        lambda _: [],
+        frozenset({"db", "data-db-0", "data-db-1"}),
+        claimed(2, owned=True),
+        kept=True,
+        beside=claims(2),
+        kinds=("PersistentVolumeClaim",),
+    ),
+    "claims of what is scaled down": Way(
+        lambda s: [database(s, 3, whenScaled="Delete")],
+        lambda s: [database(s, 1, whenScaled="Delete")],
+        frozenset({"data-db-1", "data-db-2"}),
+        claimed(3, owned=False),
+        beside=claims(3),
+        kinds=("PersistentVolumeClaim",),
     ),
     "definition made anew": Way(
         lambda s: [scoped(s, "Namespaced"), offer(s.group, s.name, "one")],
