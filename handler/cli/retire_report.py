@@ -30,7 +30,9 @@ def summary(shown: Retirement, namespace: str = "") -> list[str]:
     whole = many(shown.planned.plan.live_members, "live object")
     place = f" in namespace {namespace}" if namespace else ""
     going, staying = len(shown.going), len(shown.staying)
-    lines = [f"{going} of {whole} would be deleted{place}"] if going else []
+    lost = sum(gone.counted for change in shown.going for gone in change.takes)
+    along = f", and {many(lost, 'object')} with {'it' if going == 1 else 'them'}" if lost else ""
+    lines = [f"{going} of {whole} would be deleted{place}{along}"] if going else []
     lines += [f"{staying} of {whole} would stay{place}, without our marks"] if staying else []
     kinds = sorted({str(change.identity.kind) for change in shown.staying if "prune.kinds" in change.reason})
     lines += [f"to delete those of kind {', '.join(kinds)}, too: {' '.join(f'--kind {kind}' for kind in kinds)}"] if kinds else []
@@ -54,6 +56,7 @@ def facts(name: str, done: Retired, asked: Retire) -> dict[str, Any]:
         "target": name,
         "namespace": asked.namespace,
         "deleted": [str(change.identity) for change in done.done if change.removes],
+        "lost": [str(gone.identity) for change in done.done if change.removes for gone in change.takes if gone.counted],
         "letGo": [str(change.identity) for change in done.done if not change.removes],
         "left": [str(identity) for identity in done.left],
         "ended": done.ended,
