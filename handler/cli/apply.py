@@ -68,7 +68,7 @@ def prune(session: Session, target: str | None, yes: bool, approve: str, dry_run
     if not dry_run:
         refuse_unasked(session, yes=yes or bool(approve))
     chosen, session.again = session.target(target), again()
-    pruning = replace(chosen, prune=replace(chosen.prune, enabled=True))
+    pruning = replace(chosen, prune=replace(chosen.prune, enabled=True), compat="none" if chosen.compat == "locutus" else chosen.compat)
     job = Job(chosen.name, "oneoff", force=True, dry_run=dry_run, approve=approve, actor=local_user())
     approves = approving(session, prunes=True) or _allows(session, chosen, held=not dry_run)
     if dry_run:
@@ -78,7 +78,7 @@ def prune(session: Session, target: str | None, yes: bool, approve: str, dry_run
 
 def _allows(session: Session, target: Target, *, held: bool) -> Callable[[str], str] | None:
     """Return what makes the commands that allow what `anneal prune` would delete; None: `anneal approve` does. `held`: a run holds it."""
-    if target.prune.enabled:
+    if target.prunes_undeclared:
         return None
     first = () if held else (f"anneal prune {target.name}",)
 

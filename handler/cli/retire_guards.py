@@ -106,7 +106,7 @@ def refuse_strangers(request: RetireRequest, asked: Retire, shown: Retirement, *
     if not is_configured and (server := asked.server()):
         seen = f"the server {server} looks after it: a configuration has it still"
         raise RequestRefused.of(subject, seen, fix="take it out of that, and let the server read that")
-    if request.repository and not _is_same(request.repository, found):
+    if request.repository and (found or shown.going) and not _is_same(request.repository, found):
         fix = f"to see what it has: {request.shown(repository='', dry_run=True, yes=False)}"
         raise RequestRefused.of(subject, f"is of {found or 'no repository yet'}, not of {request.repository}", fix=fix)
 

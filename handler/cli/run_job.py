@@ -58,7 +58,7 @@ def run_as(session: Session, target: Target, job: Job, doing: str, adoptions: Ad
     made = session.handler.dependencies(target.name)
     planner = replace(made.planner, target=target, verdicts={}, adoptions=adoptions)
     adopt = tuple(owner for owner in target.adopts if owner not in made.target.adopts)
-    once = RunOnce(adopt, prune=target.prune.enabled and not made.target.prune.enabled)
+    once = RunOnce(adopt, prune=target.prunes_undeclared and not made.target.prunes_undeclared)
     dependencies = replace(made, target=target, planner=planner, agrees=session.agrees, once=once)
     with stoppable(session.output.note) as stop, _shown(session, doing):
         return _reported(session, job, _to_the_newest(session, partial(reconcile, dependencies), job, stop))

@@ -53,7 +53,7 @@ def ask(run: RunContext) -> None:
 
 def _may_go_on(target: Target, once: RunOnce) -> bool:
     """Whether a run by these settings does all that a command did beyond the configured ones."""
-    return set(once.adopt) <= set(target.adopts) and once.prune <= target.prune.enabled
+    return set(once.adopt) <= set(target.adopts) and once.prune <= target.prunes_undeclared
 
 
 def _command(run: RunContext) -> str:

@@ -108,7 +108,9 @@ class Comparison:
     def probe(self, objects: Iterable[dict[str, Any]]) -> None:
         """Note declared objects that exist without being ours."""
         for live in objects:
-            self.unowned[identity_of(live)] = live
+            identity = identity_of(live)
+            self.unowned[identity] = live
+            self._note_dependant(identity, self.desired.get(identity), live, ours=False)
 
     def _see(self, identity: Identity, item: Desired | None, live: dict[str, Any]) -> None:
         ours, former = is_member(live, identity, self.ours), self.ours.is_former(live, identity)  # former marks differ from declared ones

@@ -68,6 +68,12 @@ def deleted(change: Change, live: Object, target: Target) -> Change:
     return replace(change, takes=_lost(change.identity, live, _there(live)))
 
 
+def kept_by_claims(live: Object) -> str:
+    """Return why a StatefulSet may not go with its owner: nothing lets its claims go first; empty: it may."""
+    takes = identity_of(dict(live)).group_kind == STATEFUL_SET and deletes(live, "whenDeleted")
+    return "its claims would go, too" if takes else ""
+
+
 def refers(claim: Object, uid: str) -> bool:
     """Whether a claim goes with the owner of this uid."""
     return any(at(each, "uid") == uid for each in items_at(claim, "metadata", "ownerReferences"))

@@ -197,7 +197,7 @@ def test_another_repository_or_installation_is_refused_until_retargeted(shop: Sh
     shop.configure(repository=repository)
     assert shop.run().code == "target-moved"
     shop.configure(repository=replace(repository, url=host.url_of(shop.name)))
-    shop.settings = Settings((shop.target,), "other", STATES)
+    shop.settings = Settings((shop.target,), installation="other", state_namespace=STATES)
     shop.handler = shop.handler_at(shop.kubectl.kubeconfig)
     result = shop.run()
     assert (result.outcome, result.code) == (Outcome.FAILED, "target-moved")

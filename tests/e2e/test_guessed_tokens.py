@@ -41,7 +41,7 @@ def test_sixteen_guesses_at_the_next_digit_look_alike_in_the_plan(signed_in: Git
     signed_in.branch("guess", config_map(signed_in.name, "a", guesses))
     number = signed_in.gitea.open_pull_request(signed_in.repository, signed_in.ada, "guess")
     said = signed_in.planned(number, "~ change ConfigMap")
-    assert [key for key, guess in guesses.items() if f"data.{key}: (none) → {guess}\n" not in said] == []
+    assert [key for key, guess in guesses.items() if f"data.{key}: (not shown) → {guess}\n" not in said] == []
     assert "***" not in said
 
 

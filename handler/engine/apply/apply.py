@@ -257,7 +257,7 @@ class Applier:
                 raise outcome
         again = next(outcome for outcome in outcomes if isinstance(outcome, Change))
         unseen = {gone.identity for gone in again.takes} - {gone.identity for gone in change.takes}
-        if unseen:
+        if unseen := self._living(unseen):
             raise PlanStale.of(str(change.identity), f"changed since it was planned: {', '.join(map(str, sorted(unseen)))} {_UNSEEN}")
         again = replace(again, takes=change.takes if again.writes else ())
         shown = {field.path for field in change.fields if not field.declared}
@@ -266,6 +266,11 @@ class Applier:
             seen = f"changed since it was planned: {', '.join(more)} {_UNSEEN}"
             raise PlanStale.of(str(change.identity), seen)
         return _leaving(again, more) if more else again
+
+    def _living(self, wanted: Iterable[Identity]) -> set[Identity]:
+        """Return which objects live, of those that a look knows by their names alone."""
+        served = ((self.planner.discovery.preferred(one.group_kind), one) for one in wanted)
+        return set(probe(self._api, [(resource, one.namespace, one.name) for resource, one in served if resource]))
 
     def _gone(self, item: Desired) -> Change:
         return self.planned.decision.judge.absent(item) if item.identity in self.removed else self.planned.decision.again().gone(item)

@@ -18,11 +18,13 @@ from handler.cluster.wait_until import until
 from handler.cluster.write import Writer
 from handler.engine.apply import wait_deleted
 from handler.engine.planner.retention_look import CLAIMS, claims_of
-from handler.model.errors import StillDeleting
+from handler.model.errors import Moved, StillDeleting
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity, Resource, kubectl, uid_and_version
 from handler.plan.retention import STATEFUL_SET, deletes, refers
 
+_JUDGED = ("generation", "labels", "annotations", "ownerReferences", "finalizers", "deletionTimestamp")
+"""What of an object's metadata decides whether it may be deleted; its status is its controller's."""
 _RETAIN = {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain"}}
 Object = dict[str, Any]
 
@@ -43,7 +45,7 @@ def let_claims_go(
     writer = Writer(api, fence)
     if deletes(live, "whenDeleted"):
         patched = writer.merge(resource, _body(resource, identity, spec=_RETAIN), uid, version or uid_and_version(live)[1])
-        retained = _observed(api, fence, resource, identity, int(patched["metadata"].get("generation") or 0))
+        retained = _observed(api, fence, resource, identity, patched["metadata"])
         version = version and retained
         takes = _referring(api, identity, uid)
     for one, claim in takes.items():
@@ -61,9 +63,9 @@ def _body(resource: Resource, one: Identity, metadata: Object | None = None, **f
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": named, **fields}
 
 
-def _observed(api: Api, fence: Callable[[], None], resource: Resource, identity: Identity, generation: int) -> str:
-    """Wait until the controller has seen a generation; return the resourceVersion of then. Raises StillDeleting."""
-    seen: Object = {}
+def _observed(api: Api, fence: Callable[[], None], resource: Resource, identity: Identity, patched: Object) -> str:
+    """Wait until the controller has seen what was written; return the resourceVersion of then. Raises StillDeleting; Moved: it changed."""
+    seen, generation = Object(), int(patched.get("generation") or 0)
 
     def is_observed(live: Object) -> bool:
         seen.update(live["metadata"])
@@ -74,4 +76,6 @@ def _observed(api: Api, fence: Callable[[], None], resource: Resource, identity:
             f"isn't deleted, for its claims may go with it: its controller hasn't seen whenDeleted: Retain in {wait_deleted.TIMEOUT:.0f} s"
         )
         raise StillDeleting.of(str(identity), why, fix=f"see to its controller: {kubectl('describe', identity)}; the next run goes on")
+    if any(seen.get(key) != patched.get(key) for key in _JUDGED):
+        raise Moved.of(str(identity), "changed while its claims were let go")
     return str(seen["resourceVersion"])

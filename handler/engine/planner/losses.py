@@ -10,7 +10,7 @@ owner that git names must live: the garbage collector deletes within seconds wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -52,12 +52,17 @@ class PlanParts:
         """What can't be known of what goes along."""
         return may_own_more(self.all)
 
-    def over(self, changes: Mapping[Identity, Change], kept: Mapping[Identity, str]) -> PlanParts:
-        """Return them with other changes of some objects, and without the deletions of those that are kept, each for why."""
+    def over(self, changes: Mapping[Identity, Change], kept: Mapping[Identity, str], unread: Collection[Identity] = ()) -> PlanParts:
+        """Return them with other changes of some objects, and without the deletions of those that are kept, each for why.
+
+        `unread`: of these only since what goes along can't be read.
+        """
 
         def one(change: Change) -> Change:
-            change = changes.get(change.identity, change)
-            return replace(change, action=Action.SKIP, reason=kept[change.identity], until="") if change.identity in kept else change
+            change, identity = changes.get(change.identity, change), change.identity
+            if identity not in kept:
+                return change
+            return replace(change, action=Action.SKIP, reason=kept[identity], until="", takes=(), unread=identity in unread)
 
         declared = {identity: changes.get(identity, change) for identity, change in self.declared.items()}
         steps = {identity: changes.get(identity, change) for identity, change in self.steps.items()}
@@ -72,16 +77,22 @@ class PlanParts:
 
 def with_claims(parts: PlanParts, check: PruneCheck, comparison: Comparison, listed: Iterable[Dependant]) -> PlanParts:
     """Return a plan's changes as `with_losses`, and with the claims and volumes that policies delete. Raises PlanRefused."""
-    found = claims_along([change for change in parts.all if change.writes], check)
+    found = claims_along([change for change in parts.all if change.writes], check, comparison.desired)
     others = (each for each in listed if each.cause is not Cause.OWNER or each.identity not in found.claims)
-    parts = with_losses(parts.over(found.changes, {}), comparison, others, found.kept)
+    parts = with_losses(parts.over(found.changes, {}), comparison, others, found.kept, found.unread)
     return parts.over(volumes_along(parts.all, check, {**comparison.candidates, **found.claims}), {})
 
 
 def with_losses(
-    parts: PlanParts, comparison: Comparison, listed: Iterable[Dependant], kept: Mapping[Identity, str] = MappingProxyType({})
+    parts: PlanParts,
+    comparison: Comparison,
+    listed: Iterable[Dependant],
+    kept: Mapping[Identity, str] = MappingProxyType({}),
+    unread: Collection[Identity] = (),
 ) -> PlanParts:
     """Return a plan's changes with what goes along. `listed`: whatever was listed and may go with others; `kept`: what stays, with why.
+
+    `unread`: see `PlanParts.over`.
 
     Raises PlanRefused: what is made anew, or a step deletes, would take what may not go.
     """
@@ -101,13 +112,13 @@ def with_losses(
             problems.append(Problem(str(identity), seen, place, "take that change back"))
     if problems:
         raise PlanRefused(*problems)
-    return parts.over(found.changes, kept)
+    return parts.over(found.changes, kept, unread)
 
 
 # --- owners that git names
 def refuse_owners(check: PruneCheck, desired: Iterable[Desired], parts: PlanParts) -> None:
     """Raise PlanRefused of every declared object with an owner that isn't there, can't be its owner, or goes by this plan."""
-    going = {change.uid for change in parts.all if change.removes}
+    going = {gone.uid for change in parts.all for gone in change.gone}
     asked = [item for item in desired if _OWNED in item.manifest.raw and item.mode is not Mode.LEAVE]
     problems = [problem for item in asked for problem in _of(check, item, going)]
     if problems:

@@ -35,7 +35,7 @@ from handler.model.names import GroupKind, Identity, Resource
 from handler.model.plan import Action, Change, Due, Plan
 from handler.model.render import FILES, UnstableFields
 from handler.model.rollout import Mode
-from handler.plan import former_marks, guards
+from handler.plan import former_marks, guards, retention
 from handler.plan.admission import Desired
 from handler.plan.adoption import Adoptions
 from handler.plan.compare import Comparison, Seen, fingerprint
@@ -241,7 +241,7 @@ class Planner:
             adopts=self.target.adopts,
             gaps=ask.gaps,
             adoptions=self.adoptions,
-            keeps=lambda live: protection(live, self.target),
+            keeps=lambda live: protection(live, self.target) or retention.kept_by_claims(live),
             whole=ask.whole,
         )
 

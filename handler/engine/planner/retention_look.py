@@ -9,7 +9,7 @@ can't be read keeps what may take it along. A volume that can't be read is taken
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,11 +30,15 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RetentionFindings:
-    """What policies make of a plan. `changes`: in place of the same objects'; `kept`: what may not go, with why; `claims`: their claims."""
+    """What policies make of a plan. `changes`: in place of the same objects'; `kept`: what may not go, with why; `claims`: their claims.
+
+    `unread`: what is kept since its claims can't be listed.
+    """
 
     changes: dict[Identity, Change] = field(default_factory=dict)
     kept: dict[Identity, str] = field(default_factory=dict)
     claims: dict[Identity, Object] = field(default_factory=dict)
+    unread: set[Identity] = field(default_factory=set)
 
 
 def claims_of(api: Api, namespace: str) -> dict[Identity, Object]:
@@ -42,8 +46,8 @@ def claims_of(api: Api, namespace: str) -> dict[Identity, Object]:
     return {identity_of(live): live for page in pages(api, Listing(CLAIMS, namespace)) for live in page}
 
 
-def claims_along(changes: Sequence[Change], check: PruneCheck) -> RetentionFindings:
-    """Return the changes of StatefulSets with the claims that go with them."""
+def claims_along(changes: Sequence[Change], check: PruneCheck, declared: Collection[Identity] = ()) -> RetentionFindings:
+    """Return the changes of StatefulSets with the claims that go with them. `declared`: by git, which keeps a claim."""
     found = RetentionFindings()
     spaces = {change.identity for change in changes if change.action is Action.PRUNE}
     sets = [change for change in changes if change.identity.group_kind == retention.STATEFUL_SET and (change.removes or change.takes)]
@@ -55,12 +59,13 @@ def claims_along(changes: Sequence[Change], check: PruneCheck) -> RetentionFindi
             why = denied.problems[0].message
             seen = f"its claims can't be listed, and may go with it: {why}; the right: anneal rbac {check.target.name}"
             found.kept.update({change.identity: seen for change in here if change.removes})
+            found.unread.update(found.kept)
             continue
         space = Identity(NAMESPACE.group, NAMESPACE.kind, "", namespace)
         for change in here:
             named, prunes = {each.identity for each in change.takes}, change.action is Action.PRUNE
             mine = {one: live for one, live in claims.items() if one in named or (change.removes and retention.refers(live, change.uid))}
-            stay = prunes and any(protection(live, check.target) for live in mine.values())
+            stay = prunes and any(one in declared or protection(live, check.target) for one, live in mine.items())
             going = {one: live for one, live in mine.items() if not stay and (prunes or one in named)}
             found.claims.update(mine)
             takes = tuple(_gone(one, live, change.identity, check) for one, live in going.items())
@@ -68,7 +73,7 @@ def claims_along(changes: Sequence[Change], check: PruneCheck) -> RetentionFindi
             if stay and space in spaces:
                 found.kept[space] = f"still holds {min(mine)}"
             for one in () if prunes else going:
-                if mark := kept_by_mark(mine[one]["metadata"]):
+                if mark := kept_by_mark(mine[one]["metadata"]) or ("declared by git" if one in declared else ""):
                     found.kept[change.identity] = f"{one} would go once it is written, but it is {mark}"
     return found
 
@@ -86,7 +91,9 @@ def volumes_along(changes: Sequence[Change], check: PruneCheck, known: Mapping[I
     bodies |= _read(check, lost.keys() - bodies.keys()) or {}
     bound = {backing: lost[one] for one, live in bodies.items() if (backing := retention.backing(live)) is not None}
     volumes, unread = _read(check, bound), {"metadata": {"uid": ""}}
-    going = bound if volumes is None else [one for one in bound if one in volumes and retention.goes_along(volumes[one])]
+    written = {change.identity: change.manifest.body() for change in changes if change.manifest and change.writes}
+    policies = {one: (live, written.get(one, live)) for one, live in (volumes or {}).items()}  # as it is, and as git has it
+    going = bound if volumes is None else [one for one in bound if any(map(retention.goes_along, policies.get(one, ())))]
     before, found = {change.identity: change for change in changes if change.gone}, dict[Identity, Change]()
     for one in going:
         change = found.get(bound[one], before[bound[one]])

@@ -165,7 +165,7 @@ class HookRunner:
         self._writer.delete(self._item(one).resource, one, uid, propagation="Foreground")
         named = self._named(uid)
         if named:
-            change = Change(Action.PRUNE, one, uid, reason=SAID[Cause.HOOK], cause=Cause.HOOK, takes=named[1:])
+            change = Change(Action.PRUNE, one, uid, reason=SAID[named[0].cause], cause=named[0].cause, takes=named[1:])
             self._lose(change)
         elif one in self.lost:
             self._lose(replace(self.lost[one], action=Action.PRUNE))

@@ -197,6 +197,8 @@ def test_a_write_that_would_take_more_claims_than_the_plan_showed_is_not_made() 
     database.apply(database.plan(stateful(2, whenScaled="Delete"), recorded=KINDS))
     planned = database.plan(stateful(1, whenScaled="Delete"), recorded=KINDS)
     scaled = Asked("PATCH", f"{SETS}/db", {}, {"spec": {"replicas": 4}}, "application/merge-patch+json", "")
+    for number in (2, 3):
+        database.claim(number)
     database.written.clear()
     database.meet = before("PATCH", "db", lambda: database.server.must(scaled))
     with pytest.raises(PlanStale, match=r"data-db-2, .*data-db-3 would go, which the plan didn't show"):
