@@ -167,7 +167,7 @@ class WaitingFor:
 class StepRecord:
     """One step of a rollout, or one hook, which is called as its object is.
 
-    `mark`: what its action must know after a restart (`Action.act`); `message`: masked. `stood`: what of its wait hasn't changed. `share`:
+    `mark`: what its action must know after a restart (`Action.act`); `stood`: what of its wait hasn't changed. `share`:
     how many percent a canary has; 0: it isn't one, or was refused.
     """
 

@@ -179,14 +179,14 @@ def rolling(status: RunStatus, now: float) -> RunStatus:
 
 
 def lingering(status: RunStatus, lines: Sequence[str], now: float) -> RunStatus:
-    """Return the status of a run that waits until something is gone. `lines`: masked, an object each."""
+    """Return the status of a run that waits until something is gone. `lines`: an object each."""
     since = status.since if status.phase == PRUNING else stamp(now)
     named = "\n".join([*lines[:LINGERING], *([f"and {len(lines) - LINGERING} more"] if len(lines) > LINGERING else [])])
     return replace(status, phase=PRUNING, since=since, message=named, code=StillDeleting.code, who=StillDeleting.who)
 
 
 def drift_of(changes: Iterable[Change]) -> tuple[Drift, ...]:
-    """Make the drift record of a plan's changes (see `Drift`), whose texts are masked already: one a field, sorted, at most 200."""
+    """Make the drift record of a plan's changes (see `Drift`): one a field, sorted, at most 200."""
     found = {
         (change.identity, item.path): Drift(change.identity, item.path, item.declared, item.live, item.manager)
         for change in changes

@@ -61,7 +61,7 @@ def check(
     """Wait until everything of `success` passes; return what was seen, one line.
 
     Without `success` only `hold` is waited for, and an answer of each check of `failure`. `beat`: called several times a second, may raise;
-    `report`: called with changed progress, masked, one line. Raises RolloutFailed: a failure check holds, a success check has failed or its
+    `report`: called with changed progress, one line. Raises RolloutFailed: a failure check holds, a success check has failed or its
     time is over; NewerHead, StillWaiting, Stopping, Suspended, LeaseLost: the wait ended before that.
     """
     return _Checking(waits, watched, beat, report).go()

@@ -102,7 +102,7 @@ class Journal:
         self._change(group, step, lambda found: replace(found, mark=mark, share=share))
 
     def progressed(self, group: str, step: str, message: str) -> None:
-        """Note the progress of a step under way, if it has changed; `message` is masked. It is written soon (`settle`)."""
+        """Note the progress of a step under way, if it has changed. It is written soon (`settle`)."""
         found, message = self.find(group, step), message[:_LONGEST]
         if found and found.message != message:
             self._note(group, step, message=message)
@@ -138,12 +138,12 @@ class Journal:
             self.flush()
 
     def done(self, group: str, step: str, message: str = "") -> None:
-        """Note that a step has ended well; `message` is masked. The next begin in the record is written after that (`flush`)."""
+        """Note that a step has ended well. The next begin in the record is written after that (`flush`)."""
         now = stamp(self.run.clock())
         self._note(group, step, finished=now, outcome=DONE, message=message[:_LONGEST], stood=())
 
     def finished(self, group: str, step: str, outcome: str, message: str = "") -> None:
-        """Record how a step ended that hasn't ended well: `FAILED` or `SKIPPED`; `message` is masked."""
+        """Record how a step ended that hasn't ended well: `FAILED` or `SKIPPED`."""
         now, message = stamp(self.run.clock()), message[:_LONGEST]
         self._change(group, step, lambda found: replace(found, finished=now, outcome=outcome, message=message, stood=(), share=0))
 

@@ -5,8 +5,8 @@
     values don't meet the schema                 one problem for each value
     Chart.yaml, charts/, values, `set`           the file that must change
 
-Law: helm's own words stay, without its private paths and hints on its flags; no value is quoted that may be secret. Texts of Secrets are
-masked wherever they stand. Regular expressions, for helm says nothing in another form.
+Law: helm's own words stay, without its private paths and hints on its flags; a caller that gave it what isn't in git shows
+them as far as placeholders give them, too. Regular expressions, for helm says nothing in another form.
 """
 
 from __future__ import annotations
