@@ -258,7 +258,7 @@ def shown(state: State) -> Json:
     found: Json = plain({name: getattr(state, name) for name in kept})
     found |= {"driftDue": found.pop("drift_due"), "former": plain(state.former), "renamedTo": plain(state.renamed_to)}
     found["deliveries"].reverse()
-    del found["health"]["apart"]
+    del found["health"]["apart"], found["health"]["closed"]
     if state.pin:
         del found["pin"]["beside"]  # names of reads are for runs
     found["status"]["refusal"] = _refusal(state.status.refusal) if state.status.refusal else None
