@@ -11,6 +11,7 @@ from handler.engine.retire import Retire, Retired, Retirement
 from handler.model.names import IDENTITY, PART_OF, Identity, kubectl
 from handler.model.numbers import many
 from handler.model.plan import Change
+from handler.plan.dependants import may_own_more
 
 
 def show(output: Output, shown: Retirement, notes: Sequence[str]) -> None:
@@ -37,6 +38,7 @@ def summary(shown: Retirement, namespace: str = "") -> list[str]:
     kinds = sorted({str(change.identity.kind) for change in shown.staying if "prune.kinds" in change.reason})
     lines += [f"to delete those of kind {', '.join(kinds)}, too: {' '.join(f'--kind {kind}' for kind in kinds)}"] if kinds else []
     lines = lines or [f"no object of it lives{place}"]
+    lines += may_own_more(shown.going)
     space = Identity("", "Namespace", "", namespace)
     return [*lines, *([_STAYS.format(*_ends(space))] if any(change.identity == space for change in shown.planned.plan.prunes) else [])]
 

@@ -97,7 +97,8 @@ class Retire:
             found = self._planned(self._read())
             unread = self._delete(found, {change.uid for change in shown.going}, lease)
             self._let_go(found, {change.uid for change in (*shown.going, *shown.staying)} - unread, lease)
-            left = tuple(identity for identity, _ in self._members(found.state))
+            lost = {gone.uid for change in self._done if change.removes for gone in change.takes}
+            left = tuple(identity for identity, live in self._members(found.state) if live["metadata"]["uid"] not in lost)
             if not left:
                 self._end(lease)
             return Retired(tuple(self._done), left, ended=not left and not self.namespace)
@@ -166,7 +167,9 @@ class Retire:
         kept = [replace(c, action=Action.SKIP, reason=claims[c.identity]) if c.identity in claims else c for c in concerned]
         going = tuple(change for change in kept if change.action is Action.PRUNE)
         bodies = planned.bodies
-        staying = tuple(let_go(c.identity, bodies[c.identity], c.reason) for c in kept if c.action is not Action.PRUNE)
+        lost = {gone.uid for change in going for gone in change.takes}
+        stay = [each for each in kept if each.action is not Action.PRUNE and each.uid not in lost]
+        staying = tuple(let_go(each.identity, bodies[each.identity], each.reason) for each in stay)
         return Retirement(state, planned, going, staying)
 
     @property

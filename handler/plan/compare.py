@@ -19,17 +19,18 @@ from handler.model.rollout import Mode
 from handler.plan import steering
 from handler.plan.admission import Desired
 from handler.plan.adoption import Adoptions
-from handler.plan.dependants import Dependant, dependant_of
+from handler.plan.dependants import Dependant, dependant_of, owners_of
 from handler.plan.diff import tellable, text_of
 from handler.plan.gap import FieldGaps
 from handler.plan.hooks import is_made
 from handler.plan.ignore import Ignoring
 from handler.plan.inventory import Membership, is_member
-from handler.plan.managed_fields import at_path, is_same
+from handler.plan.managed_fields import at_path, is_ours_alone, is_same
 from handler.plan.retention import reduced
 from handler.plan.takeover import Takeover, takeover, undeclared
 
 SECRET = GroupKind("", "Secret")
+_OWNED = b'"ownerReferences"'
 Seen = tuple[str, str]  # (uid, resourceVersion)
 
 
@@ -171,10 +172,9 @@ class Comparison:
         return replace(item, manifest=item.manifest.with_body(body))
 
     def _note_dependant(self, identity: Identity, item: Desired | None, live: dict[str, Any], *, ours: bool) -> None:
-        if "ownerReferences" in live["metadata"]:
-            kept = self.keeps(live) or ("git declares it" if item else "")
-            if found := dependant_of(live, is_member=ours, kept=kept):
-                self.dependants[identity] = found
+        kept = self.keeps(live) or ("git declares it" if item else "")
+        if found := dependant_of(live, is_member=ours, kept=kept, owners=_owners(item, live) if item else ()):
+            self.dependants[identity] = found
 
     def absent(self) -> tuple[Desired, ...]:
         """Return the declared objects not seen so far; of a hook that is no news."""
@@ -191,6 +191,13 @@ def _undeclared(
             yield FieldChange(f"{text} ({version})", "", "…", manager)
         elif value is not None:
             yield FieldChange(text, "", MASKED if hidden.hides(path) else shown(identity.group_kind, text, value), manager)
+
+
+def _owners(item: Desired, live: dict[str, Any]) -> tuple[str, ...]:
+    """Return the uids of what owns a declared object once it is applied: those that ours alone wrote, and git has dropped, are none."""
+    wanted, there = owners_of(item.manifest.body()) if _OWNED in item.manifest.raw else (), owners_of(live)
+    ours = {uid for uid in there if is_ours_alone(live, ("metadata", "ownerReferences", (("uid", uid),)))}
+    return tuple(dict.fromkeys((*(uid for uid in there if uid not in ours), *wanted)))
 
 
 def _is_going(live: dict[str, Any]) -> bool:

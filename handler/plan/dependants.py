@@ -12,7 +12,7 @@ last of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.plan import OF_ITS_OWN, Action, Cause, Change, Gone
 
-_REMADE = frozenset(
+REMADE = frozenset(
     {
         GroupKind("", "Pod"),
         GroupKind("", "Endpoints"),
@@ -31,12 +31,17 @@ _REMADE = frozenset(
     }
 )
 """What controllers of Kubernetes make of the objects that own it: its loss isn't counted."""
+_SECRET, _SERVICE = GroupKind("", "Secret"), GroupKind("", "Service")
+_ACCOUNT = "kubernetes.io/service-account.uid"
 _NAMED = 3  # objects that one note names
 
 
 @dataclass(frozen=True, slots=True)
 class Dependant:
-    """A live object that goes with others. `owners`: their uids; `kept`: why it may not be deleted; `cause`: why it goes with them."""
+    """A live object that goes with others. `owners`: their uids; `kept`: why it may not be deleted; `cause`: why it goes with them.
+
+    `stays_away`: made anew without them it would go again.
+    """
 
     identity: Identity
     uid: str
@@ -44,11 +49,12 @@ class Dependant:
     is_member: bool = False
     kept: str = ""
     cause: Cause = Cause.OWNER
+    stays_away: bool = False
 
     @property
     def is_counted(self) -> bool:
         """Whether its loss counts: no controller makes it again."""
-        return self.is_member or self.identity.group_kind not in _REMADE
+        return self.is_member or self.identity.group_kind not in REMADE
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +65,31 @@ class GarbageCollection:
     kept: Mapping[Identity, str] = field(default_factory=dict)
 
 
-def dependant_of(live: Mapping[str, Any], *, is_member: bool = False, kept: str = "") -> Dependant | None:
-    """Return a live object as one that goes with its owners; None: it has none."""
-    owners = tuple(str(at(each, "uid") or "") for each in items_at(live, "metadata", "ownerReferences"))
-    return Dependant(identity_of(dict(live)), str(at(live, "metadata", "uid") or ""), owners, is_member, kept) if owners else None
+def dependant_of(live: Mapping[str, Any], *, is_member: bool = False, kept: str = "", owners: Iterable[str] = ()) -> Dependant | None:
+    """Return a live object as one that goes with its owners; None: it has none. `owners`: their uids; none: those that live.
+
+    The token of a ServiceAccount goes with that
+    (https://kubernetes.io/docs/concepts/security/service-accounts/#manually-create-an-api-token-for-a-serviceaccount).
+    """
+    uids = tuple(owners) or owners_of(live)
+    account = "" if uids else str(at(live, "metadata", "annotations", _ACCOUNT) or "")
+    identity, uid = identity_of(dict(live)), str(at(live, "metadata", "uid") or "")
+    if account and identity.group_kind == _SECRET:
+        return Dependant(identity, uid, (account,), is_member, kept, stays_away=True)
+    return Dependant(identity, uid, uids, is_member, kept) if uids else None
+
+
+def owners_of(live: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the uids of what owns a live object."""
+    return tuple(str(at(each, "uid") or "") for each in items_at(live, "metadata", "ownerReferences"))
+
+
+def endpoints_of(service: Change, live: Mapping[Identity, str], declared: Collection[Identity]) -> Iterator[Dependant]:
+    """Yield the Endpoints that go with a Service, whoever made them: their controller deletes them by its name. `live`: uids."""
+    one = Identity("", "Endpoints", service.identity.namespace, service.identity.name)
+    if service.removes and service.identity.group_kind == _SERVICE and one in live:
+        kept = "git declares it" if one in declared else ""
+        yield Dependant(one, live[one], (service.uid,), is_member=True, kept=kept, stays_away=True)
 
 
 def collected(changes: Sequence[Change], listed: Iterable[Dependant], remade: Callable[[Identity], Change | None]) -> GarbageCollection:
@@ -85,13 +112,13 @@ def _round(
 ) -> tuple[dict[Identity, Change], dict[Identity, str]]:
     """Return the changes with what goes with them, and the owners that must stay."""
     found = {change.identity: change for change in changes}
-    owner_of = {change.uid: change.identity for change in changes if change.removes and change.uid}
+    owner_of = {gone.uid: change.identity for change in changes for gone in change.gone if gone.uid}
     roots, held = {**owner_of}, dict[Identity, str]()  # which change of the plan takes each; which of these must stay
     while more := [each for uid, each in dependants.items() if uid not in owner_of and owner_of.keys() >= {*each.owners}]:
         for each in more:
             owner = owner_of[each.uid] = owner_of[each.owners[0]]
             roots[each.uid] = roots[each.owners[0]]
-            anew = remade(each.identity)
+            anew = None if each.stays_away else remade(each.identity)
             if anew is not None:
                 reason = f"{'its owner' if each.cause is Cause.OWNER else 'what holds it,'} {owner} goes"
                 found[each.identity] = replace(anew, action=Action.RECREATE, cause=each.cause, reason=reason, managed_fields=b"")
@@ -110,4 +137,4 @@ def may_own_more(changes: Iterable[Change]) -> tuple[str, ...]:
     if not going:
         return ()
     named = ", ".join(map(str, going[:_NAMED])) + (f" and {len(going) - _NAMED} more" if len(going) > _NAMED else "")
-    return (f"{named} may own more: what is of other kinds than the target has, and is owned by what goes, goes, too",)
+    return (f"{named} may own more: what isn't the target's, and is owned by what goes, goes, too",)

@@ -15,7 +15,7 @@ from handler.model.names import Identity
 from handler.model.plan import Due
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK, MAX_STEPS, Hook, Mode, Phase
 from handler.plan.admission import Desired
-from handler.plan.managed_fields import is_ours_alone
+from handler.plan.managed_fields import is_applied, is_ours_alone
 from handler.plan.order import DEPENDS_ON, Order, order, readable_depends_on, sort_key
 from handler.rollout.hook_annotations import ROLLOUT, HookRead, read
 
@@ -53,8 +53,9 @@ class PlannedHooks:
 
 
 def is_made(live: Mapping[str, Any]) -> bool:
-    """Whether a rollout made a live object as a hook: it carries its mark, and no field manager but ours owns that."""
-    return bool((live["metadata"].get("annotations") or {}).get(ROLLOUT)) and is_ours_alone(live, ("metadata", "annotations", ROLLOUT))
+    """Whether a rollout made a live object as a hook: it carries its mark, which our apply wrote, and no other field manager."""
+    mark = ("metadata", "annotations", ROLLOUT)
+    return bool((live["metadata"].get("annotations") or {}).get(ROLLOUT)) and is_ours_alone(live, mark) and is_applied(live, mark)
 
 
 def separate(desired: Iterable[Desired], others: Collection[Identity] = ()) -> tuple[tuple[Desired, ...], PlannedHooks]:

@@ -35,6 +35,8 @@ BACKED = {CLAIM: (VOLUME, ("spec", "volumeName")), _SNAPSHOT: (_CONTENT, ("statu
 """What holds the data of another object, and the field that names it there."""
 _RECLAIM = {VOLUME: ("spec", "persistentVolumeReclaimPolicy"), _CONTENT: ("spec", "deletionPolicy")}
 _POLICY = "persistentVolumeClaimRetentionPolicy"
+_SECRET, _TOKEN = GroupKind("", "Secret"), "kubernetes.io/service-account-token"
+_ACCOUNT, _TTL = ("metadata", "annotations", "kubernetes.io/service-account.name"), ("spec", "ttlSecondsAfterFinished")
 _LEFT = ("Released", "Failed")  # phases of a volume that its claim has left
 _MOST = 10_000  # ordinals whose claims are named
 Object = Mapping[str, Any]
@@ -118,7 +120,10 @@ def lost_by_write(live: Object, wanted: Object) -> tuple[Gone, ...]:
     if identity.group_kind == VOLUME and at(live, "status", "phase") in _LEFT:
         return (own,) if at(wanted, *policy) == "Delete" != at(live, *policy) else ()
     is_over = identity.group_kind == _JOB and is_finished(live)
-    return (replace(own, counted=False),) if is_over and removes_itself(dict(wanted)) and not removes_itself(dict(live)) else ()
+    if is_over and removes_itself(dict(wanted)) and at(wanted, *_TTL) != at(live, *_TTL):
+        return (replace(own, counted=False),)
+    moved = identity.group_kind == _SECRET and at(live, "type") == _TOKEN and at(wanted, *_ACCOUNT) != at(live, *_ACCOUNT)
+    return (own,) if moved else ()
 
 
 def _scaled_away(live: Object, wanted: Object) -> Iterator[int]:

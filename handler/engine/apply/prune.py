@@ -113,8 +113,13 @@ class Pruner:
         if change.unmarked:
             again = self.planner.exclusive.judged_again(change, live, self.planned.desired, needs)
         else:
-            again = self.planner.prune_judge.judged_again(live, self.planned.desired, self.planned.leftovers)
+            again = self.planner.prune_judge.judged_again(live, self.planned.desired, self.planned.leftovers, self._went)
         return replace(again, takes=change.takes)
+
+    @property
+    def _went(self) -> frozenset[str]:
+        """The uids of what was deleted, and may be there still."""
+        return frozenset(gone.uid for each in self.outcomes for gone in each.gone)
 
     def _resource(self, change: Change) -> Resource:
         found = self.planner.discovery.preferred(change.identity.group_kind)

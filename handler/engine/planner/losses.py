@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from handler.cluster.api import Api
 from handler.cluster.live import probe
 from handler.engine.planner.prune_check import PruneCheck
 from handler.engine.planner.retention_look import claims_along, volumes_along
+from handler.health.kinds.built_in import removes_itself
 from handler.model.errors import PlanRefused, Problem
 from handler.model.manifest import at, items_at
 from handler.model.names import LASTING, Identity, Resource
@@ -120,34 +120,52 @@ def refuse_owners(check: PruneCheck, desired: Iterable[Desired], parts: PlanPart
     """Raise PlanRefused of every declared object with an owner that isn't there, can't be its owner, or goes by this plan."""
     going = {gone.uid for change in parts.all for gone in change.gone}
     asked = [item for item in desired if _OWNED in item.manifest.raw and item.mode is not Mode.LEAVE]
-    problems = [problem for item in asked for problem in _of(check, item, going)]
+    live = _owners_of(check, asked)
+    problems = [problem for item in asked for problem in _of(check, item, going, live)]
     if problems:
         raise PlanRefused(*problems)
 
 
-def _of(check: PruneCheck, item: Desired, going: set[str]) -> Iterable[Problem]:
+def _references(check: PruneCheck, item: Desired) -> list[tuple[Resource | None, str, str, str]]:
+    """Return each owner that git names, once: how its kind is served, that, name, uid."""
+    found = items_at(item.manifest.body(), "metadata", "ownerReferences")
+    named = ((str(at(each, "apiVersion") or ""), *(str(at(each, key) or "") for key in ("kind", "name", "uid"))) for each in found)
+    return [(check.discovery.find(version, kind), kind, name, uid) for version, kind, name, uid in dict.fromkeys(named)]
+
+
+def _owners_of(check: PruneCheck, items: Iterable[Desired]) -> dict[Identity, dict[str, Any]]:
+    """Return the owners that live of all that git names."""
+    named = ((resource, item, name) for item in items for resource, _, name, _ in _references(check, item) if resource and name)
+    wanted = dict.fromkeys((resource, item.identity.namespace if resource.namespaced else "", name) for resource, item, name in named)
+    return probe(check.api, list(wanted))
+
+
+def _of(check: PruneCheck, item: Desired, going: set[str], live: Mapping[Identity, dict[str, Any]]) -> Iterable[Problem]:
     references, instance = items_at(item.manifest.body(), "metadata", "ownerReferences"), check.target.instance
     if instance is not None and instance.owns(references):
         return
-    for each in references:
-        kind, name, uid = (str(at(each, key) or "") for key in ("kind", "name", "uid"))
-        resource = check.discovery.find(str(at(each, "apiVersion") or ""), kind)
-        seen = _wrong(resource, item, check.api, name, uid, going)
+    for resource, kind, name, uid in _references(check, item):
+        seen = _wrong(resource, item, live, name, uid, going)
         if seen:
             fix = "remove metadata.ownerReferences; what belongs together goes together by prune"
             message = f"names the owner {kind} {name} (uid {uid}), which {seen}: the garbage collector would delete the object"
             yield Problem(str(item.identity), message, item.manifest.place, fix)
 
 
-def _wrong(resource: Resource | None, item: Desired, api: Api, name: str, uid: str, going: set[str]) -> str:
+def _wrong(
+    resource: Resource | None, item: Desired, owners: Mapping[Identity, dict[str, Any]], name: str, uid: str, going: set[str]
+) -> str:
     """Return what keeps an owner from being one; empty: nothing."""
     namespace = item.identity.namespace
     if resource is None:
         return "is of a kind that the server doesn't serve"
     if resource.namespaced and not namespace:
         return "lives in a namespace, where nothing cluster-scoped can have its owner"
-    found = probe(api, [(resource, namespace if resource.namespaced else "", name)])
-    live: Any = next(iter(found.values()), None)
+    live = owners.get(Identity(resource.group, resource.kind, namespace if resource.namespaced else "", name))
     if live is None or live["metadata"]["uid"] != uid:
         return f"isn't there{f' in namespace {namespace}' if resource.namespaced else ''}"
-    return "is being deleted" if live["metadata"].get("deletionTimestamp") else "goes by this plan" if uid in going else ""
+    if live["metadata"].get("deletionTimestamp"):
+        return "is being deleted"
+    if removes_itself(live) or any(at(each, "controller") is True for each in items_at(live, "metadata", "ownerReferences")):
+        return "comes and goes: its controller deletes it"
+    return "goes by this plan" if uid in going else ""

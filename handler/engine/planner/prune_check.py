@@ -1,7 +1,7 @@
 """Whether live objects may be deleted: asks what a deletion would take with it, and lets `handler.plan.prune` judge. Writes nothing.
 
 Law: a Namespace takes all that is in it, a CRD all its instances; whatever the server lists there counts, ours or not, but for the system's
-own, what goes with its owner, and what goes before it anyway. What may not be read is left out of the facts, and that keeps the holder.
+own, what goes with an owner in it, and what goes before anyway. What may not be read is left out of the facts, and that keeps the holder.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from handler.cluster.live import metadata
 from handler.cluster.parallel import together
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied, ApiRefused, PlanRefused
-from handler.model.names import GroupKind, Identity, Resource, group_of, identity_of
+from handler.model.names import GroupKind, Identity, Resource, identity_of
 from handler.model.plan import Action, Cause, Change
 from handler.plan.admission import CRD, NAMESPACE
-from handler.plan.dependants import Dependant, dependant_of
+from handler.plan.dependants import REMADE, Dependant, dependant_of, owners_of
 from handler.plan.inventory import Membership, is_member
 from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.prune import PruneFacts, custom_kinds, judge, protection, questions
@@ -35,14 +35,15 @@ _SYSTEM_KINDS = frozenset(
     {
         GroupKind("", "Event"),
         GroupKind("events.k8s.io", "Event"),
-        GroupKind("discovery.k8s.io", "EndpointSlice"),
-        GroupKind("", "Endpoints"),
         GroupKind("coordination.k8s.io", "Lease"),
         GroupKind("apps", "ControllerRevision"),
         GroupKind("metrics.k8s.io", "PodMetrics"),
     }
 )
 """Objects of the system in every Namespace."""
+_BY_CONTROLLER = frozenset({"endpoints.kubernetes.io/managed-by", "endpoints.kubernetes.io/last-change-trigger-time"})
+"""Marks of Endpoints that their controller has made of a Service, which may be gone by now."""
+_ENDPOINTS, _SERVICE = GroupKind("", "Endpoints"), GroupKind("", "Service")
 _API_SERVICE = GroupKind("apiregistration.k8s.io", "APIService")  # its name is `<version>.<group>`
 
 
@@ -100,12 +101,17 @@ class PruneCheck:
         """Judge one candidate by what it would take with it now, not counting the uids that go anyway; an APIService has to be gone."""
         return judge(live, self.target, desired, self.facts([live], gone, frozenset()))
 
-    def judged_again(self, live: dict[str, Any], desired: Collection[Identity], leftovers: Leftovers | None = None) -> Change:
-        """Judge one candidate from what is live right before its deletion: its content is asked anew, its marks too."""
+    def judged_again(
+        self, live: dict[str, Any], desired: Collection[Identity], leftovers: Leftovers | None = None, gone: frozenset[str] = frozenset()
+    ) -> Change:
+        """Judge one candidate from what is live right before its deletion: its content is asked anew, its marks too.
+
+        `gone`: the uids of what went before, and may be there still.
+        """
         if not is_member(live, identity_of(live), self.ours) and (leftovers is None or leftovers.kept(live) != ""):
             change = judge(live, self.target, desired, PruneFacts())
             return replace(change, action=Action.SKIP, reason="is no longer ours")
-        return self.judged(live, desired)
+        return self.judged(live, desired, gone)
 
     def _known(self, ask: Callable[[], T]) -> T | None:
         """Ask; a kind that vanishes meanwhile (its CRD is going) is looked for anew, a kind that may not be read means: not known."""
@@ -142,24 +148,38 @@ class PruneCheck:
         for live in found:
             if each := dependant_of(live, is_member=is_member(live, identity_of(live), self.ours), kept=protection(live, self.target)):
                 self.owned[each.uid] = each
-        return [live for live in found if self._is_content(live, gone)]
+        there = {identity_of(live): str(live["metadata"]["uid"]) for live in found if not _is_system(live)}
+        going = {*there.values(), *gone}
+        counted = [live for live in found if not _is_system(live) and live["metadata"].get("uid") not in gone]
+        return [live for live in counted if not _goes_along(live, there, going)]
 
     def _listed(self, kind: Resource, namespace: str) -> list[dict[str, Any]]:
         return list(metadata(self.api, kind, namespace))
-
-    def _is_content(self, live: dict[str, Any], gone: frozenset[str]) -> bool:
-        """Whether an object of a Namespace counts: what a check keeps, even one of ours, would be deleted with it."""
-        identity, meta = identity_of(live), live["metadata"]
-        system = (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
-        return not (system or meta.get("uid") in gone) and all(map(self._is_outside, meta.get("ownerReferences") or ()))
-
-    def _is_outside(self, owner: dict[str, Any]) -> bool:
-        """Whether an owner is of no namespace, so that what it owns doesn't go with it: an operator's workloads, of its configuration."""
-        kind = self.discovery.preferred(GroupKind(group_of(str(owner.get("apiVersion"))), str(owner.get("kind"))))
-        return kind is not None and not kind.namespaced
 
     def _instances(self, crd: Identity, gone: frozenset[str]) -> int | None:
         """Count the instances of a CRD that would be deleted with it; None while the server doesn't say how it serves them."""
         served = custom_kinds(self.discovery.listable(), crd)
         found = [live for kind in served for live in metadata(self.api, kind, "")]
         return sum(live["metadata"].get("uid") not in gone for live in found) if served else None
+
+
+def _is_system(live: dict[str, Any]) -> bool:
+    identity = identity_of(live)
+    return (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
+
+
+def _goes_along(live: dict[str, Any], there: Collection[Identity], going: Collection[str]) -> bool:
+    """Whether an object of a Namespace goes with others of it, which count, or its controller makes it again.
+
+    `there`: what is in it; `going`: the uids of that, and of what goes before it.
+    """
+    one, owners = identity_of(live), owners_of(live)
+    service = Identity(_SERVICE.group, _SERVICE.kind, one.namespace, one.name)
+    if one.group_kind == _ENDPOINTS and (service in there or not _BY_CONTROLLER.isdisjoint(_keys(live))):
+        return True
+    return bool(owners) and (one.group_kind in REMADE or live["metadata"].get("deletionTimestamp") is not None or {*going} >= {*owners})
+
+
+def _keys(live: dict[str, Any]) -> set[str]:
+    metadata = live["metadata"]
+    return {*(metadata.get("labels") or {}), *(metadata.get("annotations") or {})}

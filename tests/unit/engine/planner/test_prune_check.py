@@ -101,19 +101,23 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> InMemoryCluster:
     return InMemoryCluster()
 
 
-def test_system_content_and_what_goes_with_its_owner_keeps_no_namespace(fake: InMemoryCluster) -> None:
+def owned_by(*uids: str) -> dict[str, Any]:
+    return {"ownerReferences": [{"apiVersion": "v1", "kind": "Secret", "name": "s", "uid": uid} for uid in uids]}
+
+
+def test_system_content_and_what_goes_with_what_goes_before_keeps_no_namespace(fake: InMemoryCluster) -> None:
     fake.holds("kube-root-ca.crt")
-    fake.holds("owned", ownerReferences=[{"apiVersion": "v1", "kind": "Secret", "name": "s", "uid": "u"}])
-    assert fake.reason() == ""
+    top = fake.holds("top", labels={PART_OF: APPLYSET})
+    fake.holds("owned", **owned_by(top["metadata"]["uid"]))
+    assert fake.reason(gone=[top]) == ""
 
 
-def test_what_an_owner_of_no_namespace_owns_keeps_a_namespace(fake: InMemoryCluster) -> None:
-    """As an operator's workloads, which belong to its configuration: that lives on."""
-    reference = {"apiVersion": "v1", "kind": "Namespace", "name": "other", "uid": "n"}
-    fake.holds("of-other", ownerReferences=[reference])
-    assert fake.reason() == "still holds ConfigMap/data/of-other"
-    fake.holds("of-both", ownerReferences=[reference, {"apiVersion": "v1", "kind": "Secret", "name": "s", "uid": "u"}])
-    assert fake.reason() == "still holds ConfigMap/data/of-other"
+def test_what_goes_with_the_system_or_with_what_is_not_in_it_keeps_a_namespace(fake: InMemoryCluster) -> None:
+    """As an operator's workloads, which belong to its configuration: that lives on; or what a person has tied to the Namespace itself."""
+    root, top = fake.holds("kube-root-ca.crt"), fake.holds("top", labels={PART_OF: APPLYSET})
+    for name, uids in {"of-root": [root["metadata"]["uid"]], "of-none": ["u"], "of-both": [top["metadata"]["uid"], "u"]}.items():
+        fake.holds(name, **owned_by(*uids))
+    assert fake.reason(gone=[top]) == "still holds ConfigMap/data/of-both, ConfigMap/data/of-none, ConfigMap/data/of-root"
 
 
 def test_any_other_content_keeps_a_namespace_unless_it_is_pruned_before(fake: InMemoryCluster) -> None:
