@@ -18,7 +18,7 @@ from tests.e2e.documents import Document, config_map, owner
 from tests.e2e.one_target import PATH, Shop, told
 from tests.e2e.pull_request_host import PullRequests
 from tests.e2e.serve_process import until
-from tests.e2e.ways_to_go import WAYS, Way, uids
+from tests.e2e.ways_to_go import WAYS, Way, owned, uids
 
 NONE, OFF, ALL = Prune(hold_above=HoldAbove(0, 0.0)), Prune(enabled=False), Prune(hold_above=HoldAbove(1000, 1.0))
 
@@ -137,6 +137,10 @@ def test_an_owner_that_git_names_must_live_and_stay(open_shop: Open) -> None:
     assert "is of a kind that the server doesn't serve" in refused(served, above, other)
     shop.configure(prune=ALL)
     assert "which goes by this plan" in refused(_owner(shop, "owner"), other)
+    shop.push(above, other, config_map(shop.name, "middle"))
+    shop.applied()
+    owned("configmap", "middle", "owner")(shop)
+    assert "which goes by this plan" in refused(_owner(shop, "middle"), other), "with its own owner"
     below = config_map(shop.name, "below", ownerReferences=_owner(shop, "owner"))
     shop.push(above, other, below)
     shop.applied()

@@ -8,8 +8,8 @@ import pytest
 
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
-from handler.model.plan import Action, Cause, Change
-from handler.plan.dependants import Dependant, GarbageCollection, collected, dependant_of, may_own_more
+from handler.model.plan import Action, Cause, Change, Gone
+from handler.plan.dependants import Dependant, GarbageCollection, collected, dependant_of, endpoints_of, may_own_more
 
 OWNER = Identity("apps", "Deployment", "shop", "owner")
 PRUNE = Change(Action.PRUNE, OWNER, "owner", "7", "no longer declared")
@@ -85,3 +85,31 @@ def test_what_goes_may_own_what_was_not_listed_which_is_one_line() -> None:
 
 def test_an_object_without_owners_goes_with_nothing() -> None:
     assert dependant_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "a"}}) is None
+
+
+def test_what_a_change_takes_along_takes_what_it_owns() -> None:
+    job = Gone(named("job", "Job", "batch"), "job", Cause.VOLUME, counted=False)
+    write = Change(Action.UPDATE, job.identity, "job", "1", takes=(job,))
+    found = garbage([write, declared("mine")], below("mine", "job", member=True), below("leaf", "job"))
+    assert [gone.identity.name for gone in found.changes[job.identity].takes] == ["job", "leaf"]
+    assert found.changes[named("mine")].action is Action.RECREATE
+
+
+def test_the_token_of_an_account_goes_with_that_and_where_git_declares_it_keeps_it() -> None:
+    metadata = {"name": "token", "namespace": "shop", "uid": "t", "annotations": {"kubernetes.io/service-account.uid": "owner"}}
+    live = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+    free, kept = dependant_of(live), dependant_of(live, kept="git declares it")
+    assert free
+    assert kept
+    assert taken(garbage([PRUNE], free)) == [("token", True, False)]
+    assert garbage([PRUNE, declared("token")], kept).kept == {OWNER: "Secret/shop/token would go with it: git declares it"}
+    assert dependant_of({**live, "kind": "ConfigMap"}) is None
+
+
+@pytest.mark.parametrize(("mine", "kept"), [((), ""), (("web",), "git declares it")])
+def test_endpoints_go_with_the_service_of_their_name(mine: tuple[str, ...], kept: str) -> None:
+    gone = Change(Action.PRUNE, named("web", "Service"), "s")
+    live = {named("web", "Endpoints"): "e", named("other", "Endpoints"): "o"}
+    (found,) = endpoints_of(gone, live, {named(each, "Endpoints") for each in mine})
+    assert (found.uid, found.owners, found.kept) == ("e", ("s",), kept)
+    assert not list(endpoints_of(Change(Action.UPDATE, gone.identity, "s"), live, ()))

@@ -79,6 +79,17 @@ def test_a_finished_job_that_gets_a_time_to_live_goes_and_is_not_counted() -> No
     wanted = {**live, "spec": {"ttlSecondsAfterFinished": 0}}
     assert [(gone.identity.name, gone.counted) for gone in lost_by_write(live, wanted)] == [("j", False)]
     assert (lost_by_write(wanted, wanted), lost_by_write({**live, "status": {}}, wanted)) == ((), ())
+    assert lost_by_write({**live, "spec": {"ttlSecondsAfterFinished": 9}}, wanted), "an end that comes sooner"
+
+
+def test_the_token_of_an_account_goes_once_it_names_another() -> None:
+    def token(account: str) -> dict[str, Any]:
+        made = document("Secret", "t", "v1", type="kubernetes.io/service-account-token")
+        made["metadata"] |= {"uid": "u", "resourceVersion": "7", "annotations": {"kubernetes.io/service-account.name": account}}
+        return made
+
+    assert [(gone.identity.name, gone.counted) for gone in lost_by_write(token("bot"), token("nobody"))] == [("t", True)]
+    assert lost_by_write(token("bot"), token("bot")) == ()
 
 
 @pytest.mark.parametrize(

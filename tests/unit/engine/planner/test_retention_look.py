@@ -37,7 +37,7 @@ class Database(PlannedTarget):
 
     def __init__(self, *, prunes: str = "", **policy: str) -> None:
         kinds = ("Namespace", *filter(None, [prunes]))
-        super().__init__(replace(TARGET, prune=Prune(kinds=kinds, allow_empty=True)))
+        super().__init__(replace(TARGET, prune=Prune(kinds=kinds, allow_empty=True), cluster_scoped=("Namespace", "PersistentVolume")))
         self.made = self.post(SETS, ours(stateful(2, **policy)))
         self.claim(0, {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": self.made["metadata"]["uid"]})
         self.claim(1)
@@ -101,8 +101,9 @@ def test_a_statefulset_whose_claims_may_not_be_listed_stays() -> None:
     database = Database()
     database.meet = answering("GET", "persistentvolumeclaims", 403, DENIED)
     found = next(each for each in database.plan(recorded=KINDS[:1]).plan.prunes if each.identity.kind == "StatefulSet")
-    assert (found.action, found.reason) == (
+    assert (found.action, found.unread, found.reason) == (
         Action.SKIP,
+        True,
         f"its claims can't be listed, and may go with it: 403: {DENIED}; the right: anneal rbac shop",
     )
 
@@ -135,6 +136,20 @@ def test_the_volume_of_a_claim_that_goes_is_named_by_its_policy(policy: str, nam
     database = Database(prunes="PersistentVolumeClaim")
     database.volume(0, policy)
     assert database.takes() == named
+
+
+def test_the_volume_of_a_claim_goes_by_the_policy_that_git_gives_it_in_the_same_push() -> None:
+    database = Database(prunes="PersistentVolumeClaim")
+    database.volume(0, "Retain")
+    declared: Body = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v-0"}}
+    declared["spec"] = {"persistentVolumeReclaimPolicy": "Delete"}
+    assert database.takes(declared) == ["data-db-0", "v-0"]
+
+
+def test_a_claim_that_git_declares_stays() -> None:
+    database = Database(prunes="PersistentVolumeClaim")
+    claim: Body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data-db-0", "namespace": "shop"}}
+    assert database.takes(claim) == []
 
 
 def test_a_volume_that_may_not_be_read_is_taken_to_go_with_its_claim() -> None:
