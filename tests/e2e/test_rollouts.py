@@ -190,7 +190,7 @@ def test_create_if_not_exist_leaves_an_unowned_object_and_doesnt_wait_for_its_he
     assert f"Service/{shop.name}/theirs: isn't ours, so that its checks can't follow it (step theirs.json in group 1)" in refused.message
 
 
-def test_a_step_over_a_list_has_all_its_items_and_delete_if_exist_needs_no_ownership(shop: Shop) -> None:
+def test_a_step_over_a_list_has_all_its_items_and_delete_if_exist_deletes_members_alone(shop: Shop) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [config_map(shop.name, "one"), config_map(shop.name, "two")]}
     old, kept = config_map(shop.name, "old"), config_map(shop.name, "kept", labels={"argocd.argoproj.io/instance": "other"})
     for theirs in (old, kept):
@@ -200,11 +200,14 @@ def test_a_step_over_a_list_has_all_its_items_and_delete_if_exist_needs_no_owner
     push(shop, {"list.json": listed, "old.json": old, "kept.json": config_map(shop.name, "kept")}, {"steps": [*steps, also]})
     refused = shop.run()
     assert refused.code == "plan-refused", told(refused)
-    assert "belongs to Argo CD application other, and step kept.json in group 1 would delete it" in refused.message
+    for name in ("kept", "old"):
+        assert f"{name}: isn't a member of target {shop.name}, and step {name}.json in group 1 would delete it" in refused.message
     assert shop.live(old) is not None, "nothing is written before everything is allowed"
     (shop.work.directory / PATH / "kept.json").unlink()
+    push(shop, {}, {"steps": [{"object": "old.json", "action": "CreateOrUpdate"}]})
+    assert shop.applied().counts == {"created": 2, "configured": 1}, "an apply takes it over"
     push(shop, {}, {"steps": steps})
-    assert shop.applied().counts == {"created": 2, "pruned": 1}
+    assert shop.applied().counts == {"unchanged": 2, "pruned": 1}
     assert outcomes(shop) == {"list.json[0]": "done", "list.json[1]": "done", "old.json": "done"}
     assert (shop.live(old), shop.live(kept) is None) == (None, False)
     assert rendered(shop)["objects"]["list.json"] == listed

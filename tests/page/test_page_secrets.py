@@ -50,6 +50,7 @@ def documents(shop: Shop, value: str, *more: Document) -> list[Document]:
     web["spec"]["template"]["spec"]["containers"][0]["env"] = [
         {"name": "PASSWORD", "value": DECLARED},
         {"name": "API_TOKEN", "value": value},
+        {"name": "DATABASE", "valueFrom": {"secretKeyRef": {"name": "database", "key": "value"}}},
     ]
     words = [secret(shop.name, "login", value), secret(shop.name, "kept", DECLARED), secret(shop.name, "database", LOGGED)]
     return [*words, config_map(shop.name, "settings", {"password": value}), web, *more]
