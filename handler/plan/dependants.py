@@ -85,7 +85,7 @@ def owners_of(live: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def endpoints_of(service: Change, live: Mapping[Identity, str], declared: Collection[Identity]) -> Iterator[Dependant]:
-    """Yield the Endpoints that go with a Service, whoever made them: their controller deletes them by its name. `live`: uids."""
+    """Yield the Endpoints that go with a Service: their controller deletes them by its name. `live`: uids."""
     one = Identity("", "Endpoints", service.identity.namespace, service.identity.name)
     if service.removes and service.identity.group_kind == _SERVICE and one in live:
         kept = "git declares it" if one in declared else ""

@@ -169,10 +169,7 @@ def _is_system(live: dict[str, Any]) -> bool:
 
 
 def _goes_along(live: dict[str, Any], there: Collection[Identity], going: Collection[str]) -> bool:
-    """Whether an object of a Namespace goes with others of it, which count, or its controller makes it again.
-
-    `there`: what is in it; `going`: the uids of that, and of what goes before it.
-    """
+    """Whether an object goes with others of its Namespace (`there`; `going`: their uids, and what went before), or is made again."""
     one, owners = identity_of(live), owners_of(live)
     service = Identity(_SERVICE.group, _SERVICE.kind, one.namespace, one.name)
     if one.group_kind == _ENDPOINTS and (service in there or not _BY_CONTROLLER.isdisjoint(_keys(live))):
