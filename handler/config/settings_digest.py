@@ -17,7 +17,7 @@ _ABSENT: tuple[object, ...] = (None, "", (), "none")
 _LATER = ("verify", "charts", "decryption", "post_build", "compat", "rollout", "exclusive", "trigger")
 """Settings that came later than the first records: where one isn't used, an upgrade changes no digest."""
 
-STATE_FORMAT = 2  # version of what the state records; raising it makes every target plan fully once
+STATE_FORMAT = 1  # version of what the state records; raising it makes every target plan fully once
 
 
 def settings_digest(target: Target) -> str:
