@@ -43,6 +43,15 @@ def open_judged(open_shop: Open, tmp_path: Path) -> tuple[PullRequests, Path]:
     return pulls, kubeconfig
 
 
+def open_guessed_or_judged(open_shop: Open, tmp_path: Path, *, judged: bool) -> PullRequests:
+    """Open a shop whose pull requests are compared with git alone, or `judged` by the server, too."""
+    if judged:
+        return open_judged(open_shop, tmp_path)[0]
+    shop = open_shop()
+    shop.create_namespace()
+    return PullRequests.of(shop, namespace=shop.name, namespaces=(shop.name,))
+
+
 def written(shop: Shop, kubeconfig: Path, name: str, *flags: str) -> str:
     """Let the account create a ConfigMap; return what is said."""
     document = made(config_map(shop.name, name))

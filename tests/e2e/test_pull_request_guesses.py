@@ -15,7 +15,7 @@ import pytest
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment, secret, service, stateful_set
-from tests.e2e.judged_pull_requests import open_judged
+from tests.e2e.judged_pull_requests import open_guessed_or_judged
 from tests.e2e.one_target import PATH, Shop
 from tests.e2e.pull_request_host import PullRequests
 from tests.e2e.rendered_trees import push_files
@@ -116,11 +116,7 @@ CASES = {
 
 @pytest.fixture(params=[False, True], ids=["by git", "by the server"])
 def pulls(request: pytest.FixtureRequest, open_shop: Open, tmp_path: Path) -> PullRequests:
-    if request.param:
-        return open_judged(open_shop, tmp_path)[0]
-    shop = open_shop()
-    shop.create_namespace()
-    return PullRequests.of(shop, namespace=shop.name, namespaces=(shop.name,))
+    return open_guessed_or_judged(open_shop, tmp_path, judged=request.param)
 
 
 def _lives(shop: Shop, case: Case, git: Document) -> Document:

@@ -12,7 +12,7 @@ from handler.config.settings import RecreateSettings
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment, job, secret
-from tests.e2e.judged_pull_requests import open_judged
+from tests.e2e.judged_pull_requests import open_guessed_or_judged
 from tests.e2e.one_target import PATH
 from tests.e2e.pull_request_host import PullRequests
 from tests.e2e.rendered_trees import push_files
@@ -23,11 +23,7 @@ ALLOWED = {"annotations": {"anneal.dev/recreate": "allow"}}
 
 @pytest.fixture(params=[False, True], ids=["by git", "by the server"])
 def pulls(request: pytest.FixtureRequest, open_shop: Open, tmp_path: Path) -> PullRequests:
-    if request.param:
-        return open_judged(open_shop, tmp_path)[0]
-    shop = open_shop()
-    shop.create_namespace()
-    return PullRequests.of(shop, namespace=shop.name, namespaces=(shop.name,))
+    return open_guessed_or_judged(open_shop, tmp_path, judged=request.param)
 
 
 def pushed(pulls: PullRequests, documents: dict[str, Document]) -> None:
