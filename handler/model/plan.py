@@ -151,6 +151,11 @@ class Change:
         return self.action is Action.SKIP and bool(self.sibling)
 
     @property
+    def lives(self) -> bool:
+        """Whether git declares it and it is there before the run."""
+        return self.action in (Action.UNCHANGED, Action.UPDATE, Action.RECREATE)
+
+    @property
     def writes(self) -> bool:
         """Whether the cluster is touched."""
         return self.action in (Action.CREATE, Action.UPDATE, Action.RECREATE, Action.PRUNE)

@@ -28,7 +28,6 @@ from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
 from handler.plan.dependants import Dependant, collected, may_own_more
 
-_LIVES = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
 _OWNED = b'"ownerReferences"'
 
 
@@ -100,7 +99,7 @@ def with_losses(
     def remade(identity: Identity) -> Change | None:
         item, change = comparison.desired.get(identity), parts.declared.get(identity)
         may = item is not None and item.mode in (Mode.APPLY, Mode.RECREATE, Mode.KEEP) and identity.group_kind not in LASTING
-        return change if may and change is not None and change.action in _LIVES else None
+        return change if may and change is not None and change.lives else None
 
     found = collected([change for change in parts.all if change.identity not in kept], listed, remade)
     kept, problems = {**kept, **found.kept}, []

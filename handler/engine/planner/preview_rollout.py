@@ -27,8 +27,6 @@ from handler.plan.compare import SECRET
 from handler.plan.prune import PruneFacts, questions
 
 IF_THERE = "if it is there"
-_LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
-_MADE_ANEW = _LIVE | {Action.CREATE}
 Object = dict[str, Any]
 
 
@@ -112,7 +110,7 @@ class StepPreviewer:
     def _is_made_anew(self, identity: Identity, change: Change) -> bool:
         """Whether a step may make it anew; one that would be refused for what lives doesn't, where that isn't known."""
         item = self.acting.comparison.desired.get(identity)
-        if item is None or item.mode is not Mode.RECREATE or change.action not in (_MADE_ANEW if self.guessed else _LIVE):
+        if item is None or item.mode is not Mode.RECREATE or not (change.lives or (self.guessed and change.action is Action.CREATE)):
             return False
         can = self.planner.is_served(item.resource) and not self.acting.judge.recreating_loses(identity.group_kind)
         return can or not self.guessed

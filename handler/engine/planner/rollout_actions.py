@@ -24,7 +24,6 @@ from handler.plan.prune import judge, kept_by_itself, leaving, left_to
 from handler.plan.retention import deleted
 from handler.plan.rollout import PlannedRollout
 
-_LIVE = frozenset({Action.UNCHANGED, Action.UPDATE, Action.RECREATE})
 Object = dict[str, Any]
 Probe = Callable[[Sequence[tuple[Resource, str, str]]], Mapping[Identity, Object]]
 
@@ -74,7 +73,7 @@ class RolloutActions:
         problems = []
         for identity, step in self.steps.items():
             item, change = self.comparison.desired.get(identity), changes.get(identity)
-            if item is None or change is None or item.mode is not Mode.RECREATE or change.action not in _LIVE:
+            if item is None or change is None or item.mode is not Mode.RECREATE or not change.lives:
                 continue
             if change.adopted or (step.mark and step.mark != change.uid):
                 continue  # it isn't ours yet; or it was made anew already, before the run was killed
