@@ -56,9 +56,12 @@ def as_before(fake: InMemoryCluster) -> None:
         return replace(state, rollout=replace(state.rollout, id=""))
 
     store.update(older)
-    if fake.live("migrate"):
-        body = {"metadata": {"annotations": {ROLLOUT: f"PreSync {known.rollout.digest[:12]} {known.rollout.started}"}}}
-        fake.server.must(Asked("PATCH", f"{MAPS}/migrate", {"fieldManager": "anneal"}, body, "application/merge-patch+json", ""))
+    if live := fake.live("migrate"):
+        kept = {key: live["metadata"][key] for key in ("name", "namespace", "labels")}
+        marked = live["metadata"]["annotations"] | {ROLLOUT: f"PreSync {known.rollout.digest[:12]} {known.rollout.started}"}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**kept, "annotations": marked}, "data": live["data"]}
+        query = {"fieldManager": "anneal", "force": "true"}
+        fake.server.must(Asked("PATCH", f"{MAPS}/migrate", query, body, "application/apply-patch+yaml", ""))
 
 
 @pytest.mark.slow
