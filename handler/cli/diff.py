@@ -71,7 +71,7 @@ def one(output: Output, change: Change, *, stays: bool = False) -> None:
     place = f"  {change.manifest.place}" if change.manifest and change.manifest.place and change.writes else ""
     output.line(f"{sign} {word} {change.identity}{tail}{place}", style)
     _fields(output, change)
-    _taken(output, change)
+    taken(output, change)
     for field in change.undeclared:
         (output.line if stays else output.detail)(f"    {field.path}: {_quoted(field.live)}  (undeclared, by {field.manager}; it stays)")
 
@@ -83,7 +83,7 @@ def done(output: Output, change: Change, *, fields: bool = True) -> None:
     output.line(f"{change.identity} {DONE[change.action]}{why}", _LOOK[change.action][3])
     if fields and change.writes:
         _fields(output, change)
-    _taken(output, change)
+    taken(output, change)
 
 
 def _fields(output: Output, change: Change) -> None:
@@ -97,7 +97,7 @@ def _fields(output: Output, change: Change) -> None:
         output.line(f"    and {many(len(found) - len(shown), 'field')} more; -v shows all", "dim")
 
 
-def _taken(output: Output, change: Change) -> None:
+def taken(output: Output, change: Change) -> None:
     """Print what Kubernetes deletes because of a change."""
     for gone in change.takes if change.writes else ():
         output.line(f"    - {gone}", "bad")

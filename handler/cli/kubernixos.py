@@ -181,13 +181,14 @@ def _list(command: _Command, planned: Planned) -> None:
     for change in planned.plan.prunes:
         if change.writes:
             command.session.output.line(f"{links.line(change)} (dry-run)", whole=True)
+            diff.taken(command.session.output, change)
         else:
             command.session.output.detail(f"kept: {links.of(change.identity)}: {change.reason}")
 
 
 def _prune(command: _Command, planned: Planned) -> None:
     session, links = command.session, _Links(command, planned)
-    count = sum(change.writes for change in planned.plan.prunes)
+    count = sum(1 + sum(gone.counted for gone in change.takes) for change in planned.plan.prunes if change.writes)
     if not count:
         return
     if not (command.yes or _confirmed(session, f"You are about to delete {count} objects, please confirm with 'yes' or 'no'")):

@@ -3,8 +3,8 @@
     look         read the record, render, plan, search           nothing is written
     carry_out    take the Lease, look again, delete              only what was shown, and is still to go
 
-Law: it is looked again under the Lease, and nothing goes that wasn't shown. An attempt that is open, a pause, another cluster, a closure
-that can't be rendered or applied, or of which nothing lives: each ends it before the first deletion.
+Law: it is looked again under the Lease, and nothing goes that wasn't shown, by itself or with another. An attempt that is open, a pause,
+another cluster, a closure that can't be rendered or applied, or of which nothing lives: each ends it before the first deletion.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class PruneAlone:
         if not lives(planned):
             seen = "nothing that it declares lives here, so this may be another cluster than the one that it is for; nothing is pruned"
             raise RequestRefused.of(f"target {self.job.target}", seen, fix="apply it first, and prune then")
-        going = {change.uid for change in shown.plan.prunes if change.writes}
-        agreed = tuple(change for change in planned.plan.prunes if change.writes and change.uid in going)
+        named = _going(shown)
+        agreed = tuple(change for change in planned.plan.prunes if change.writes and _uids(change) <= named)
         planned = replace(planned, plan=replace(planned.plan, prunes=agreed))
         between = run.between if run.stored.uid else run.fence
         pruner = Pruner(self.deps.planner, planned, run.fence, between, (), unreported, run.wrote)
@@ -96,3 +96,12 @@ class PruneAlone:
         if run.stored.uid and without(run.state) != run.state:
             with contextlib.suppress(AnnealError):  # the next run sees for itself
                 run.record(without)
+
+
+def _uids(change: Change) -> set[str]:
+    """Return what a deletion ends for good: itself, and all that goes along and that no controller makes again."""
+    return {change.uid, *(gone.uid for gone in change.takes if gone.counted)}
+
+
+def _going(shown: Planned) -> set[str]:
+    return {uid for change in shown.plan.prunes if change.writes for uid in _uids(change)}

@@ -22,8 +22,9 @@ from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.names import IDENTITY, KUBERNIXOS, PART_OF
 from handler.model.plan import Action
 from handler.model.result import Outcome
-from tests.e2e.documents import Document, claim, config_map, definition, deployment, namespace, offer, service
+from tests.e2e.documents import Document, claim, config_map, definition, deployment, namespace, offer, service, stateful_set
 from tests.e2e.one_target import SCOPED, Shop, told
+from tests.e2e.serve_process import until
 from tests.e2e.two_targets import Pair
 
 OLD = "0a1b2c3d" * 7 + "0a1b2c"
@@ -356,3 +357,25 @@ def test_two_targets_with_the_label_leave_each_other_alone(pair: Pair) -> None:
     assert pruned(pair.a) == {f"ConfigMap/{pair.space}/left", f"ConfigMap/{pair.space}/from-a"}
     pair.applied(pair.a, pair.b)
     assert pair.owners(b) == {pair.b.name}
+
+
+def test_what_would_take_along_more_than_was_shown_stays(taken: Shop) -> None:
+    made = stateful_set(taken.name, "db")
+    policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+    made["spec"] |= {"replicas": 1, "podManagementPolicy": "Parallel", "persistentVolumeClaimRetentionPolicy": policy}
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    made["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": wanted}]
+    by_original(taken, made)
+    claims = [claim(taken.name, f"data-db-{number}") for number in range(2)]
+    until(lambda: taken.live(claims[0]))
+    run = alone(taken)
+    shown = run.look()
+    assert {str(gone.identity) for change in shown.plan.prunes for gone in change.takes if gone.counted} == {
+        f"PersistentVolumeClaim/{taken.name}/data-db-0"
+    }
+    taken.kubectl.run("scale", "statefulset", "db", "-n", taken.name, "--replicas=2", "--current-replicas=1")
+    until(lambda: taken.live(claims[1]))
+    assert {str(each.identity) for each in run.carry_out(shown) if each.writes} == {f"ConfigMap/{taken.name}/left"}
+    assert all(map(taken.live, (made, *claims)))
+    assert pruned(taken) == {f"StatefulSet/{taken.name}/db"}
+    until(lambda: not any(map(taken.live, claims)))
