@@ -25,7 +25,7 @@ from handler.engine.run.errors import RequestRefused, masked_error
 from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.model.names import run_id
-from handler.model.plan import Action, Change
+from handler.model.plan import Action, Change, within
 from handler.state.record import State
 
 
@@ -76,8 +76,7 @@ class PruneAlone:
         if not lives(planned):
             seen = "nothing that it declares lives here, so this may be another cluster than the one that it is for; nothing is pruned"
             raise RequestRefused.of(f"target {self.job.target}", seen, fix="apply it first, and prune then")
-        named = _going(shown)
-        agreed = tuple(change for change in planned.plan.prunes if change.writes and _uids(change) <= named)
+        agreed = within((change for change in planned.plan.prunes if change.writes), shown.plan.prunes)
         planned = replace(planned, plan=replace(planned.plan, prunes=agreed))
         between = run.between if run.stored.uid else run.fence
         pruner = Pruner(self.deps.planner, planned, run.fence, between, (), unreported, run.wrote)
@@ -96,12 +95,3 @@ class PruneAlone:
         if run.stored.uid and without(run.state) != run.state:
             with contextlib.suppress(AnnealError):  # the next run sees for itself
                 run.record(without)
-
-
-def _uids(change: Change) -> set[str]:
-    """Return what a deletion ends for good: itself, and all that goes along and that no controller makes again."""
-    return {change.uid, *(gone.uid for gone in change.takes if gone.counted)}
-
-
-def _going(shown: Planned) -> set[str]:
-    return {uid for change in shown.plan.prunes if change.writes for uid in _uids(change)}

@@ -28,7 +28,7 @@ from handler.engine.planner.planner import Planned, Planner, PlanRequest
 from handler.engine.run.errors import EndUnsure, RequestRefused
 from handler.model.errors import AccessDenied, TargetMoved
 from handler.model.names import Identity, Resource, identity_of, kubectl, state_name
-from handler.model.plan import Action, Change
+from handler.model.plan import Action, Change, within
 from handler.plan.inventory import is_member
 from handler.plan.letting_go import let_go, patch
 from handler.state.former import RecordName
@@ -95,7 +95,7 @@ class Retire:
         lease = self.lock.acquire(wait=self.lease_duration * 1.2, stop=stop)
         try:
             found = self._planned(self._read())
-            unread = self._delete(found, {change.uid for change in shown.going}, lease)
+            unread = self._delete(found, shown.going, lease)
             self._let_go(found, {change.uid for change in (*shown.going, *shown.staying)} - unread, lease)
             lost = {gone.uid for change in self._done if change.removes for gone in change.takes}
             left = tuple(identity for identity, live in self._members(found.state) if live["metadata"]["uid"] not in lost)
@@ -182,9 +182,12 @@ class Retire:
         self._done += changes
         self.wrote(changes)
 
-    def _delete(self, found: Retirement, agreed: set[str], lease: HeldLease) -> set[str]:
+    def _delete(self, found: Retirement, shown: Sequence[Change], lease: HeldLease) -> set[str]:
         """Delete what was shown; return the uids of what is left, because something can't be read by now."""
-        going = tuple(change for change in found.going if change.uid in agreed)
+        agreed, going = {change.uid for change in shown}, within(found.going, shown)
+        if more := next((change for change in found.going if change.uid in agreed and change not in going), None):
+            seen = f"{more.identity} would take along more than when it was shown, so nothing is deleted"
+            raise EndUnsure.of(f"target {self.name}", seen, fix="look at the new plan")
         planned = replace(found.planned, plan=replace(found.planned.plan, prunes=going))
         pruner = Pruner(self.planner, planned, lease.check, lease.check, (), wrote=self._note)
         pruner.prune()

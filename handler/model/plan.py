@@ -217,6 +217,12 @@ class Hold:
     changes: tuple[tuple[str, str, str], ...]
 
 
+def within(changes: Iterable[Change], shown: Iterable[Change]) -> tuple[Change, ...]:
+    """Return the changes that end no more than what those that were shown end; what a controller makes again doesn't matter."""
+    named = {gone.uid for change in shown for gone in change.gone}
+    return tuple(change for change in changes if {gone.uid for gone in change.gone if gone.counted} <= named)
+
+
 @dataclass(frozen=True, slots=True)
 class Due:
     """A step or hook that a run would carry out. `group`: the Rollout's, or the phase; `mark`: what an action under way has remembered.

@@ -94,6 +94,17 @@ def test_what_came_after_it_was_shown_is_left_with_the_record(shop: Renamed) -> 
     assert carried_out(shop.retire()).ended
 
 
+def test_what_would_take_along_more_than_was_shown_ends_nothing(shop: Renamed) -> None:
+    retire = shop.retire()
+    shown, before = retire.look(), shop.uids()
+    late = mapped("late")
+    late["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "one", "uid": before[identity("one")]}]
+    shop.mark(late)
+    with pytest.raises(EndUnsure, match="ConfigMap/shop/one would take along more than when it was shown"):
+        retire.carry_out(shown, threading.Event())
+    assert before.items() <= shop.uids().items()
+
+
 def test_what_is_protected_after_it_was_shown_is_let_go(shop: Renamed) -> None:
     retire = shop.retire()
     shown = retire.look()
