@@ -168,13 +168,13 @@ def _is_system(live: dict[str, Any]) -> bool:
     return (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
 
 
-def _goes_along(live: dict[str, Any], there: Collection[Identity], going: Collection[str]) -> bool:
+def _goes_along(live: dict[str, Any], there: Collection[Identity], going: set[str]) -> bool:
     """Whether an object goes with others of its Namespace (`there`; `going`: their uids, and what went before), or is made again."""
     one, owners = identity_of(live), owners_of(live)
     service = Identity(_SERVICE.group, _SERVICE.kind, one.namespace, one.name)
     if one.group_kind == _ENDPOINTS and (service in there or not _BY_CONTROLLER.isdisjoint(_keys(live))):
         return True
-    return bool(owners) and (one.group_kind in REMADE or live["metadata"].get("deletionTimestamp") is not None or {*going} >= {*owners})
+    return bool(owners) and (one.group_kind in REMADE or live["metadata"].get("deletionTimestamp") is not None or going.issuperset(owners))
 
 
 def _keys(live: dict[str, Any]) -> set[str]:

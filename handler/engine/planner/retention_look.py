@@ -58,8 +58,9 @@ def claims_along(changes: Sequence[Change], check: PruneCheck, declared: Collect
         except AccessDenied as denied:
             why = denied.problems[0].message
             seen = f"its claims can't be listed, and may go with it: {why}; the right: anneal rbac {check.target.name}"
-            found.kept.update({change.identity: seen for change in here if change.removes})
-            found.unread.update(found.kept)
+            unread = {change.identity: seen for change in here if change.removes}
+            found.kept.update(unread)
+            found.unread.update(unread)
             continue
         space = Identity(NAMESPACE.group, NAMESPACE.kind, "", namespace)
         for change in here:
