@@ -67,8 +67,8 @@ def settled(commit: str) -> Callable[[State], bool]:
 
 
 def decided(shop: Shop) -> State:
-    """Return the record without what a watch writes into it when it likes: how healthy the shop is."""
-    return replace(shop.state(), health=TargetHealth())
+    """Return the record without what a watch writes into it when it likes: how healthy the shop is, and since when."""
+    return replace(shop.state(), health=TargetHealth(), soaks=())
 
 
 def uids(shop: Shop) -> dict[str, str]:

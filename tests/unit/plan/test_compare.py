@@ -69,6 +69,15 @@ def test_an_object_with_a_value_made_anew_is_kept_as_it_lives() -> None:
     assert without.effective(without.desired[WEB], lives).manifest.body()["data"] == {"a": "2", "seed": "now"}
 
 
+def test_a_body_without_drift_is_kept_where_it_is_asked_for_until_its_next_state_comes() -> None:
+    found = comparison(document(data={"a": "1"}), document(name="other"), whole=(WEB,))
+    lives, other = applied(found), applied(found, replace(WEB, name="other"))
+    found.see([lives, other])
+    assert found.bodies == {WEB: lives}
+    found.see([changed(lives, a="2")])
+    assert (found.bodies, list(found.undecided)) == ({}, [WEB])
+
+
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("read", [False, True])
 def test_each_object_is_compared_once(monkeypatch: pytest.MonkeyPatch, *, known: bool, read: bool) -> None:

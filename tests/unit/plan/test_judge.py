@@ -295,6 +295,19 @@ def test_a_kind_that_holds_data_is_recreated_only_if_recreate_kinds_names_it(kin
         assert isinstance(refused(declared, applied(declared), recreate=RecreateSettings((allowed,))), Change)
 
 
+def test_a_statefulset_is_made_anew_only_where_it_adopts_its_pods() -> None:
+    def declared(app: str, volume: str) -> Desired:
+        spec = {"selector": {"matchLabels": {"app": app}}, "template": {"metadata": {"labels": {"app": app}}}, "serviceName": volume}
+        return item("StatefulSet", "apps/v1", spec=spec)
+
+    lives, allowed = applied(declared("db", "a")), RecreateSettings(("StatefulSet.apps",))
+    assert isinstance(refused(declared("db", "b"), lives, recreate=allowed), Change)
+    problem = refused(declared("other", "b"), lives, recreate=allowed)
+    assert isinstance(problem, Problem)
+    assert problem.message.endswith("; made anew, it couldn't adopt its pods, which spec.selector doesn't match")
+    assert problem.fix.startswith("take that change back in git; what it holds can only be moved by hand")
+
+
 @pytest.mark.parametrize(
     ("kind", "api", "status", "fix"),
     [

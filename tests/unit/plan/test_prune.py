@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from handler.config.settings import Prune, Target
 from handler.model.names import Identity, Resource, identity_of
 from handler.model.plan import Action, Change
-from handler.plan.prune import ALLOW, PROTECTIONS, PruneFacts, custom_kinds, judge, leaving, left_to, questions
+from handler.plan.prune import ALLOW, PROTECTIONS, PruneFacts, custom_kinds, is_outside, judge, leaving, left_to, protection, questions
 from tests.unit.plan.samples import document, instance, member, target
 
 CRD_API = "apiextensions.k8s.io/v1"
@@ -128,6 +128,15 @@ def test_a_star_allows_every_namespace() -> None:
 def test_an_object_kept_from_prune_has_its_reason(live: dict[str, Any], allowed: Target, reason: str) -> None:
     change = judged(live, allowed)
     assert (change.action, change.reason) == (Action.SKIP, reason)
+    assert is_outside(change.identity, allowed) == reason.startswith("outside: ")
+
+
+def test_what_prune_would_keep_doesnt_go_with_its_owner_either() -> None:
+    kept = {"helm.sh/resource-policy": "keep"}
+    assert protection(member(document(), annotations=kept), OPEN) == "protected by helm.sh/resource-policy: keep"
+    claim = member(document("PersistentVolumeClaim"))
+    assert protection(claim, target()) == "PersistentVolumeClaim is kept: prune.kinds of target shop doesn't name it"
+    assert protection(claim, OPEN) == protection(member(document(), ownerReferences=[OWN]), OPEN) == ""
 
 
 @pytest.mark.parametrize(

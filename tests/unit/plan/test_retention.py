@@ -10,7 +10,7 @@ from handler.config.settings import Prune
 from handler.model.names import identity_of
 from handler.model.plan import Action, Change, Gone
 from handler.plan.prune import PruneFacts, judge
-from handler.plan.retention import backing, goes_along, leaves_pods, lost_by_write, reduced, unopened
+from handler.plan.retention import backing, goes_along, kept_by_claims, leaves_pods, lost_by_write, reduced, refers, unopened
 from tests.unit.plan.samples import document, target
 
 Body = dict[str, Any]
@@ -126,6 +126,17 @@ def test_claims_go_with_a_pruned_statefulset_only_where_prune_names_them() -> No
     going = stateful(2, deleted="Delete")
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert (pruned(going).takes, pruned(going, Prune()).reason) == ((), "is being deleted already")
+
+
+def test_a_statefulset_whose_claims_would_go_too_doesnt_go_with_its_owner() -> None:
+    assert kept_by_claims(stateful(deleted="Delete")) == "its claims would go, too"
+    deployment = document("Deployment", api="apps/v1", spec=stateful(deleted="Delete")["spec"], metadata={"namespace": "shop"})
+    assert kept_by_claims(stateful()) == kept_by_claims(stateful(scaled="Delete")) == kept_by_claims(deployment) == ""
+
+
+def test_a_claim_goes_with_an_owner_by_its_uid() -> None:
+    claim = document("PersistentVolumeClaim", metadata={"ownerReferences": [{"uid": "other"}, {"uid": "u"}]})
+    assert (refers(claim, "u"), refers(claim, "x"), refers(document("PersistentVolumeClaim"), "u")) == (True, False, False)
 
 
 def test_what_goes_by_a_write_waits_unless_prune_names_its_kind() -> None:

@@ -265,6 +265,14 @@ def test_objects_that_a_merge_adds_drops_or_declares_otherwise_are_its_own() -> 
     assert changed(now, {same: manifest(k="1")}) == {CONFIG}
 
 
+def test_only_a_change_beside_a_value_that_may_be_seen_is_one_that_a_refusal_may_name() -> None:
+    live = body_of(ours="1", theirs="1", same="1")
+    found = lives(live, entry({"data": {"ours": "", "same": ""}}, "v1"), entry({"data": {"theirs": ""}}, "v1", "controller", "Update"))
+    now, then = body_of(ours="1", same="1"), body_of(ours="2", theirs="2", same="1")
+    merged = MergedObject(CONFIG.group_kind, found, now, then, now)
+    assert [merged.shows(f"data.{key}") for key in ("ours", "theirs", "same")] == [True, False, False]
+
+
 def test_a_hidden_value_that_git_declares_otherwise_is_a_change_without_a_look_at_what_lives() -> None:
     now, then = {"admin-token": "a", "x": "1"}, {"admin-token": "b", "x": "1"}
     for live in ("a", "b", CANARY):
