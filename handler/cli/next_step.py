@@ -315,8 +315,8 @@ def _from_leftovers(target: Target, state: State) -> NextStep | None:
 def _from_orphans(target: Target, orphans: Sequence[Orphan]) -> NextStep | None:
     spaces = (each.identity.namespace for each in orphans)
     if outside := next((space for space in spaces if space and not allows(target, space)), ""):
-        seen = f"namespace {outside} left its whitelist, and what it has there stays; to delete that (--keep lets go of it):"
-        return NextStep(seen, f"anneal retire {target.name} --namespace {outside} --prune", urgent=False)
+        seen = f"namespace {outside} left its whitelist, and what it has there stays; to see what --prune deletes (--keep lets go of it):"
+        return NextStep(seen, f"anneal retire {target.name} --namespace {outside} --prune --dry-run", urgent=False)
     if unmarked := sum(orphan.unmarked for orphan in orphans):
         seen = f"{many(unmarked, 'object')} of exclusive namespaces {_verb(unmarked, 'is', 'are')} not declared"
         command, expires = f"anneal orphans {target.name}", any(orphan.until for orphan in orphans)

@@ -16,13 +16,16 @@ from handler.model.manifest import Manifest, at
 _Step = str | tuple[str | None]
 """A field, or a list's element by its name; None: any."""
 _Tree = dict[_Step, "_Tree"]
+WHOLE = ""
+"""The JSON pointer to all of an object (RFC 6901, 5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenFields:
-    """The fields of one object."""
+    """The fields of one object. `whole`: all of them."""
 
     fields: _Tree = field(default_factory=dict)
+    whole: bool = False
 
     @classmethod
     def of(cls, manifest: Manifest) -> HiddenFields:
@@ -31,7 +34,7 @@ class HiddenFields:
         body = manifest.body() if manifest.hidden else {}
         for pointer in sorted(manifest.hidden, key=lambda each: each.count("/")):
             _note(body, pointer, fields)
-        return cls(fields)
+        return cls(fields, whole=WHOLE in manifest.hidden)
 
     def __or__(self, other: HiddenFields) -> HiddenFields:
         """Hide what either hides."""
@@ -41,10 +44,12 @@ class HiddenFields:
 
     def hides(self, path: Sequence[Any]) -> bool:
         """Whether the field at a path, or one in it or around it, is hidden. `path`: fields; positions, or (key, value) of elements."""
-        return bool(self.fields) and _meets(self.fields, path)
+        return self.whole or (bool(self.fields) and _meets(self.fields, path))
 
     def told(self, path: Sequence[Any]) -> Sequence[Any]:
         """Return a path up to where a hidden field ends, or to the first element that is named by one: keys within it aren't shown."""
+        if self.whole:
+            return path[:1]
         for index, step in enumerate(path if self.fields else ()):
             if _ends(self.fields, path[:index]):
                 return path[:index]
@@ -101,7 +106,7 @@ def _steps(pointer: str) -> Iterator[str]:
 def without(manifest: Manifest) -> dict[str, Any]:
     """Return what an object says, its hidden fields masked."""
     body = manifest.body()
-    for pointer in manifest.hidden:
+    for pointer in filter(None, manifest.hidden):
         *above, last = _steps(pointer)
         node: Any = body
         for step in above:

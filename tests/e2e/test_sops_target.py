@@ -98,6 +98,25 @@ def broken(name: str) -> dict[str, str]:
     return made
 
 
+@pytest.mark.parametrize("shop", ["helm"], indirect=True)
+def test_what_lives_of_an_encrypted_value_isnt_shown_once_git_writes_another_in_the_clear(shop: Shop) -> None:
+    push_files(shop, files("helm", CANARY, OTHER))
+    assert shop.run().outcome is Outcome.APPLIED
+    plainly = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made}\ndata: {url: in-the-clear}\n"
+    push_files(shop, {**files("helm", CANARY, OTHER), "deploy/templates/a.yaml": plainly})
+    planned = run(shop, shop.job("oneoff", dry_run=True))
+    assert planned.plan
+    assert {str(each.identity): [field.path for field in each.fields] for each in planned.plan.writes} == {
+        f"ConfigMap/{shop.name}/made": ["data"],
+        f"Secret/{shop.name}/login": [],
+    }
+    assert OTHER not in json.dumps(plain(planned.plan))
+    assert shop.run().outcome is Outcome.APPLIED
+    push_files(shop, {**files("helm", CANARY, OTHER), "deploy/templates/a.yaml": plainly.replace("in-", "out-")})
+    (shown,) = [each for each in (run(shop, shop.job("oneoff", dry_run=True)).plan or planned.plan).writes if each.fields]
+    assert [(field.path, field.live, field.declared) for field in shown.fields] == [("data.url", "in-the-clear", "out-the-clear")]
+
+
 def test_a_file_that_was_copied_from_another_repository_stays_closed(shop: Shop) -> None:
     push_files(shop, files(renderer(shop), CANARY, OTHER, to=BOB.recipient))
     refused = shop.run()

@@ -35,7 +35,7 @@ class Kept:
 
 def retiring(name: str) -> str:
     """Return the way out of what keeps an instance for good."""
-    return f"to end it: anneal retire {name} --prune"
+    return f"to see what its end deletes: anneal retire {name} --prune --dry-run"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from handler.engine.health.target_health import MISSING, HealthLook, judged_absent
 from handler.engine.planner import expired_jobs
 from handler.engine.planner.canaries import Canaries
-from handler.engine.planner.desired import Inputs, held_renderer
+from handler.engine.planner.desired import Inputs, Prepared, held_renderer
 from handler.engine.planner.due import all_due, is_due, left_out, token, under_way
 from handler.engine.planner.exclusive_look import ExclusiveRequest, beside_exclusive
 from handler.engine.planner.planner import Planned, PlanRequest
@@ -19,9 +19,12 @@ from handler.engine.run import revision
 from handler.engine.run.context import RunContext
 from handler.engine.run.former_record import ignored
 from handler.model.errors import AnnealError, Basis
+from handler.model.hidden_fields import WHOLE
 from handler.model.names import Identity
 from handler.model.numbers import many
 from handler.model.plan import Plan
+from handler.plan.admission import Desired
+from handler.state.record import State
 
 
 def plan(run: RunContext, inputs: Inputs) -> Planned:
@@ -53,7 +56,7 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         inputs.commit.sha,
         inputs.reads,
         inputs.settings,
-        prepared.stages,
+        _hiding(prepared, state),
         state.kinds,
         state.namespaces,
         prune=prunes and not run.recovery,
@@ -138,12 +141,22 @@ def _kept(plan: Plan, target: str) -> str:
     return f"{seen}: anneal plan {target} shows after this run what the next one prunes"
 
 
+def _hiding(prepared: Prepared, state: State) -> tuple[tuple[Desired, ...], ...]:
+    """Return the stages; what lives of an object may hold a value that isn't in git until what git declares of it now is deployed."""
+    once = frozenset(state.health.closed) - prepared.closed
+
+    def hidden(item: Desired) -> Desired:
+        return replace(item, manifest=replace(item.manifest, hidden=(WHOLE,))) if item.identity in once else item
+
+    return tuple(tuple(map(hidden, stage)) for stage in prepared.stages) if once else prepared.stages
+
+
 def _outside(plan: Plan, target: str) -> Iterator[str]:
     """Say how what lives in namespaces that left the whitelist comes to an end."""
     for namespace in sorted({identity.namespace for identity in plan.outside} - {""}):
         count = sum(identity.namespace == namespace for identity in plan.outside)
         seen = f"{many(count, 'object')} in namespace {namespace}, which left the whitelist, stay{'s' if count == 1 else ''} as before"
-        yield f"{seen}: `anneal retire {target} --namespace {namespace} --prune` deletes, --keep lets go"
+        yield f"{seen}: `anneal retire {target} --namespace {namespace} --prune --dry-run` shows what that deletes; --keep lets go"
 
 
 def _terminating(plan: Plan) -> str:

@@ -136,7 +136,14 @@ def test_a_plan_shows_what_an_end_would_delete(monkeypatch: pytest.MonkeyPatch) 
         (("ns",), None, "None"),
         (("*",), Suspend("ada", until="1970-01-01T00:00:01Z"), "None"),
         (("ns",), Suspend("ada"), "it is suspended (to let it end: anneal resume shop.ns.a)"),
-        (("bank",), None, "target shop may touch nothing in namespace ns any more (to end it: anneal retire shop.ns.a --prune)"),
+        (
+            ("bank",),
+            None,
+            (
+                "target shop may touch nothing in namespace ns any more "
+                "(to see what its end deletes: anneal retire shop.ns.a --prune --dry-run)"
+            ),
+        ),
     ],
 )
 def test_what_keeps_an_instance_from_its_end(namespaces: tuple[str, ...], suspend: Suspend | None, why: str) -> None:

@@ -95,7 +95,7 @@ def test_what_a_look_finds(served: list[Resource | None], live: Answer, crd: Ans
     assert found != Absence("gone") or not why
 
 
-LOST = "to end it: anneal retire shop.ns.a --prune"
+LOST = "to see what its end deletes: anneal retire shop.ns.a --prune --dry-run"
 
 
 @pytest.mark.parametrize(

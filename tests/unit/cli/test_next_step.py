@@ -128,7 +128,7 @@ def failed(who: str, next_try: str = "") -> RunStatus:
         ),
         (
             {"orphans": (Orphan("uid", replace(ONE, namespace="left"), stamp(NOW)),)},
-            "anneal retire shop --namespace left --prune",
+            "anneal retire shop --namespace left --prune --dry-run",
             "namespace left left its whitelist, and what it has there stays",
         ),
         ({"renamed_to": RecordName("store", "anneal-system")}, "", "ConfigMap/anneal-system/anneal-store has taken over what it had"),

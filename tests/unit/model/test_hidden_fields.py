@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handler.model.hidden_fields import HiddenFields, without
+from handler.model.hidden_fields import WHOLE, HiddenFields, without
 from handler.model.manifest import Manifest, canonical
 from handler.model.names import Identity
 
@@ -47,6 +47,12 @@ def hidden(*pointers: str) -> HiddenFields:
 )
 def test_a_path_at_below_or_around_a_hidden_field_is_hidden(pointer: str, path: tuple[Any, ...], hides: bool) -> None:
     assert hidden(pointer).hides(path) is hides
+
+
+def test_of_an_object_that_is_hidden_as_a_whole_only_top_level_fields_are_named() -> None:
+    assert hidden(WHOLE).hides(("data", "key"))
+    assert hidden(WHOLE).told(("data", "key")) == ("data",)
+    assert without(declared(BODY, WHOLE)) == BODY, "what git declares isn't secret by that"
 
 
 def test_an_element_isnt_named_by_a_hidden_field() -> None:
