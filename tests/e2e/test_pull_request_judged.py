@@ -44,7 +44,7 @@ def test_the_servers_refusal_stands_in_the_plan_with_its_place(judged: tuple[Pul
     before = shop.versions()
     pulls.plan(pulls.branch({"web.yaml": made(web), "new.yaml": made(new), "a.yaml": made(config_map(shop.name, "a", {"key": "2"}))}))
     said = pulls.host.text
-    assert "**the API server refuses 2 objects**" in said
+    assert "**a run would refuse 2 objects**" in said
     assert f"{PATH}/web.yaml:1: Deployment/{shop.name}/web: " in said
     assert "spec.replicas" in said
     assert f"{PATH}/new.yaml:1: Deployment/{shop.name}/new: " in said

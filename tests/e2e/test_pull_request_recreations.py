@@ -11,7 +11,7 @@ import pytest
 from handler.config.settings import RecreateSettings
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
-from tests.e2e.documents import Document, config_map, deployment, job, secret
+from tests.e2e.documents import Document, config_map, definition, deployment, job, offer, secret
 from tests.e2e.judged_pull_requests import open_guessed_or_judged
 from tests.e2e.one_target import PATH
 from tests.e2e.pull_request_host import PullRequests
@@ -83,3 +83,21 @@ def test_what_may_not_be_made_anew_is_refused_with_the_way_out(pulls: PullReques
     pulls.plan(head)
     assert "**2 to recreate**" in pulls.host.text
     assert "field is immutable" not in pulls.host.text
+
+
+def test_a_definition_whose_schema_lacks_fields_is_said_to_wait(open_shop: Open) -> None:
+    shop = open_shop()
+    shop.create_namespace()
+    pulls = PullRequests.of(shop, namespace=shop.name, namespaces=(shop.name,), cluster_scoped=("CustomResourceDefinition",))
+    crd = definition(shop.group)
+    pushed(pulls, {"crd": crd, "spring": offer(shop.group, shop.name, "spring")})
+    shop.applied()
+    pulls.reconnect()
+    narrower = json.loads(json.dumps(crd).replace('"price"', '"cost"'))
+    pulls.plan(pulls.branch({"crd.yaml": json.dumps(narrower), "spring.yaml": None}))
+    assert f"! CustomResourceDefinition/offers.{shop.group}: its new schema lacks fields" in pulls.host.text
+    assert pulls.host.statuses[-1].text.endswith(f"{shop.target.name} would wait for approval")
+    pushed(pulls, {"crd": narrower})
+    held = shop.run()
+    assert held.outcome is Outcome.HELD
+    assert "1 instance would lose what its new schema lacks: spec.price" in held.message

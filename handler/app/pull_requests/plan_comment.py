@@ -207,13 +207,9 @@ def _section(each: TargetPreview, *, folds: bool) -> _Section:
 def _brief(each: TargetPreview) -> str:
     """Return a target's plan as one short line."""
     what = "can't be planned" if each.preview is None else counted(_totals([each])) if _totals([each]) else "nothing to change"
-    refused = f"{_refuses(each)} {many(len(each.problems), 'object')}" if each.preview and each.problems else ""
+    refused = f"a run would refuse {many(len(each.problems), 'object')}" if each.preview and each.problems else ""
     held = "would wait for approval" if each.plan and each.plan.hold else ""
     return f"- `{each.target}`: {'; '.join(filter(None, (what, held, refused)))}"
-
-
-def _refuses(each: TargetPreview) -> str:
-    return "the API server refuses" if each.preview and each.preview.judged else "a run would refuse"
 
 
 def _rank(each: TargetPreview) -> _Rank:
@@ -228,7 +224,7 @@ def _remarks(each: TargetPreview) -> Iterator[str]:
         yield "**can't be planned**"
         return
     if each.problems:
-        yield f"**{_refuses(each)} {many(len(each.problems), 'object')}**"
+        yield f"**a run would refuse {many(len(each.problems), 'object')}**"
     if each.plan and each.plan.hold:
         yield "**would wait for approval**"
     if not each.preview.judged:

@@ -8,6 +8,7 @@
 
 Law: what a reader of the pull request may not see isn't looked at: no object without our marks, no content of a Namespace. What a Secret
 holds, or depends on values that aren't in git, is neither compared nor judged, and nothing that is returned says whether it equals live.
+An owner that git names is asked for by its name, and must have the uid that git names.
 Of what the server refuses only what speaks of what git declares is returned.
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from handler.cluster.api import Api
 from handler.cluster.parallel import parallel
@@ -25,7 +26,7 @@ from handler.config.settings import Prune
 from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.expired_jobs import has_run
 from handler.engine.planner.hook_dry_run import deleted
-from handler.engine.planner.losses import PlanParts, with_losses
+from handler.engine.planner.losses import PlanParts, refuse_owners, with_losses
 from handler.engine.planner.member_preview import APPLIED, MemberPreview, refused_alone
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview_rollout import StepPreviewer, held_for
@@ -35,8 +36,8 @@ from handler.model.errors import AccessDenied, AnnealError, ApiRefused, PlanRefu
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold, Plan
 from handler.model.rollout import Mode
-from handler.plan import guards
-from handler.plan.admission import Desired
+from handler.plan import crd_schema, guards
+from handler.plan.admission import CRD, Desired
 from handler.plan.compare import SECRET, Comparison
 from handler.plan.ignore import Ignoring
 from handler.plan.judge import Judge, skipped
@@ -48,6 +49,7 @@ from handler.render.variables.variables import PLACEHOLDERS
 
 _NOT_YET = 404  # says nothing of the object: its Namespace or CRD comes with it
 Finding = Change | Problem
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +109,17 @@ class Previewer:
         changes = steps.over(changes)
         hooks = self._by_hooks(ask, comparison)
         parts = PlanParts(changes, steps.deleted, steps.without(self._prunes(ask, comparison)), (), hooks)
-        parts, owning = self._with_losses(parts, comparison)
+        mistakes: list[Problem] = []
+        parts = _tried(lambda: self._with_losses(parts, comparison), parts, mistakes)
         stages = [tuple(parts.declared[item.identity] for item in stage if item.identity in parts.declared) for stage in ask.stages]
         due, renderer = parts.due(ask.due), ask.renderer
         plan = Plan(target.name, ask.commit, acting.staged(stages, parts.steps), parts.prunes, due=due, renderer=renderer)
         plan = replace(plan, notes=ask.notes, live_members=comparison.members)
-        refused = joined(guards.lost_though_off(plan, target, comparison.desired))
-        problems = (*(item for item in found if isinstance(item, Problem)), *steps.problems, *owning, *refused)
+        _tried(lambda: self._refuse_owners(parts, comparison), None, mistakes)
+        mistakes += joined(guards.lost_though_off(plan, target, comparison.desired))
+        problems = (*(item for item in found if isinstance(item, Problem)), *steps.problems, *mistakes)
         apart = sum(self._is_apart(identity) for identity in comparison.desired) + len(self._unjudged) if self.server else 0
-        guarded = {**ask.guarded, **unopened(plan.changes, target)}
+        guarded = {**ask.guarded, **unopened(plan.changes, target), **self._narrowed(plan)}
         return Preview(plan, problems, self.server is not None, apart, guarded).held(target.prune)
 
     def _by_hooks(self, ask: PlanRequest, comparison: Comparison) -> dict[Identity, Change]:
@@ -123,13 +127,27 @@ class Previewer:
         live = {each: one for each, one in comparison.hooks.items() if each not in self.unnamed and not self._is_unsure(each)}
         return deleted(self.planner.ours, live, ask.planned_hooks, ask.due, ask.under_way)
 
-    def _with_losses(self, parts: PlanParts, comparison: Comparison) -> tuple[PlanParts, tuple[Problem, ...]]:
+    def _with_losses(self, parts: PlanParts, comparison: Comparison) -> PlanParts:
         """Return the changes with the members that go with their owners; nothing where values that aren't in git may decide what lives."""
         mine = [each for each in comparison.dependants.values() if each.is_member and not self.guessed]
-        try:
-            return with_losses(parts, comparison, mine), ()
-        except PlanRefused as error:
-            return parts, error.problems
+        return with_losses(parts, comparison, mine)
+
+    def _refuse_owners(self, parts: PlanParts, comparison: Comparison) -> None:
+        """Raise PlanRefused of the owners that git names and that can't be any."""
+        if not self.guessed:
+            refuse_owners(self.planner.prune_judge, comparison.desired.values(), parts)
+
+    def _narrowed(self, plan: Plan) -> dict[guards.Key, str]:
+        """Return why a person may have to approve CRDs whose schema lacks fields of the one before; what instances hold isn't looked at."""
+        found = dict[guards.Key, str]()
+        for change in plan.changes:
+            before = self.now.get(change.identity)
+            if change.identity.group_kind != CRD or change.action is not Action.UPDATE or before is None or change.manifest is None:
+                continue
+            if any(crd_schema.narrowed(before.manifest.body(), change.manifest.body())):
+                seen = f"{change.identity}: its new schema lacks fields; the run waits for a person if instances hold any of them"
+                found["lose", str(change.identity), change.uid] = seen
+        return found
 
     @property
     def _judge(self) -> Judge:
@@ -221,6 +239,15 @@ class Previewer:
         if not ask.prune:
             found = [replace(change, action=Action.SKIP, reason="prune is off") for change in found]
         return tuple(sorted(found, key=lambda change: (change.action is not Action.PRUNE, change.identity)))
+
+
+def _tried(ask: Callable[[], T], otherwise: T, mistakes: list[Problem]) -> T:
+    """Ask; of a refusal keep the mistakes."""
+    try:
+        return ask()
+    except PlanRefused as error:
+        mistakes += error.problems
+        return otherwise
 
 
 def _differs(before: Desired, item: Desired) -> bool:

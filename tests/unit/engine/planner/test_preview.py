@@ -305,3 +305,19 @@ def test_claims_that_a_smaller_statefulset_loses_are_named_by_their_names_and_wa
     assert [str(gone.identity) for gone in found.plan.gone] == ["PersistentVolumeClaim/shop/data-db-1"]
     assert found.plan.hold
     assert not any("persistentvolumeclaims" in each.asked.path for each in shown.asked), "no look beyond members"
+
+
+@pytest.mark.parametrize("guessed", [False, True])
+def test_an_owner_that_isnt_there_is_refused_as_by_a_run(shown: Previewed, guessed: bool) -> None:
+    shown.live(config_map("owner"))
+    uid = (shown.shop.live("owner") or {})["metadata"]["uid"]
+
+    def owned(name: str, uid: str) -> Body:
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
+        return config_map(name) | {"metadata": {"name": name, "namespace": "shop", "ownerReferences": [reference]}}
+
+    found = shown.preview(config_map("owner"), owned("good", uid), owned("bad", "another"), guessed=guessed)
+    assert [each.subject for each in found.problems] == ([] if guessed else ["ConfigMap/shop/bad"]), "a uid may be a placeholder"
+    assert all(
+        "names the owner ConfigMap owner (uid another), which isn't there in namespace shop" in each.message for each in found.problems
+    )
