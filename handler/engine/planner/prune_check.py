@@ -148,10 +148,7 @@ class PruneCheck:
         for live in found:
             if each := dependant_of(live, is_member=is_member(live, identity_of(live), self.ours), kept=protection(live, self.target)):
                 self.owned[each.uid] = each
-        there = {identity_of(live): str(live["metadata"]["uid"]) for live in found if not _is_system(live)}
-        going = {*there.values(), *gone}
-        counted = [live for live in found if not _is_system(live) and live["metadata"].get("uid") not in gone]
-        return [live for live in counted if not _goes_along(live, there, going)]
+        return _roots([live for live in found if not _is_system(live)], gone)
 
     def _listed(self, kind: Resource, namespace: str) -> list[dict[str, Any]]:
         return list(metadata(self.api, kind, namespace))
@@ -168,13 +165,29 @@ def _is_system(live: dict[str, Any]) -> bool:
     return (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
 
 
-def _goes_along(live: dict[str, Any], there: Collection[Identity], going: set[str]) -> bool:
-    """Whether an object goes with others of its Namespace (`there`; `going`: their uids, and what went before), or is made again."""
-    one, owners = identity_of(live), owners_of(live)
+def _roots(found: Sequence[dict[str, Any]], gone: Collection[str]) -> list[dict[str, Any]]:
+    """Return what of a Namespace goes with nothing else of it, nor with what went before (`gone`), nor is made again.
+
+    Objects that own nothing but each other go with nothing else.
+    """
+    there = {identity_of(live) for live in found}
+    owned = {str(live["metadata"]["uid"]): owners_of(live) for live in found}
+    made = {uid for (uid, owners), live in zip(owned.items(), found, strict=True) if _is_made_again(live, there, owners)}
+    roots = {uid for uid, owners in owned.items() if uid not in made and not (owners and {*owned, *gone}.issuperset(owners))}
+    reached = {*roots, *made, *gone}
+    while more := {uid for uid, owners in owned.items() if uid not in reached and reached.issuperset(owners)}:
+        reached |= more
+    counted = (owned.keys() - reached | roots) - {*gone}
+    return [live for live in found if live["metadata"]["uid"] in counted]
+
+
+def _is_made_again(live: dict[str, Any], there: Collection[Identity], owners: Collection[str]) -> bool:
+    """Whether a controller makes an object of what is `there`, or it goes already."""
+    one = identity_of(live)
     service = Identity(_SERVICE.group, _SERVICE.kind, one.namespace, one.name)
     if one.group_kind == _ENDPOINTS and (service in there or not _BY_CONTROLLER.isdisjoint(_keys(live))):
         return True
-    return bool(owners) and (one.group_kind in REMADE or live["metadata"].get("deletionTimestamp") is not None or going.issuperset(owners))
+    return bool(owners) and (one.group_kind in REMADE or live["metadata"].get("deletionTimestamp") is not None)
 
 
 def _keys(live: dict[str, Any]) -> set[str]:

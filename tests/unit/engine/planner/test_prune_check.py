@@ -21,6 +21,7 @@ from handler.plan.inventory import Membership, TargetMarks
 from handler.plan.prune import judge, leaving
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
+from tests.fakes.apiserver.server import Asked
 
 Body = dict[str, Any]
 APPLYSET = applyset_id("anneal-shop", "anneal-system")
@@ -61,7 +62,8 @@ class InMemoryCluster:
         self.looks = 0
         self.silent: dict[int, Body] = {}
         self.registered: list[str] = []
-        self.api = Api(FakeConnection(ApiServer(time.time), self._way))
+        self.server = ApiServer(time.time)
+        self.api = Api(FakeConnection(self.server, self._way))
         self.judge = PruneCheck(TARGET, Membership(TargetMarks(TARGET.name, APPLYSET)), self.api, Discovery(self.api))
         self.space = self.api.post("/api/v1/namespaces", {**SPACE, "metadata": {"name": "data", **OURS}})
 
@@ -83,6 +85,11 @@ class InMemoryCluster:
         """Put a ConfigMap into the Namespace."""
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "data", **metadata}}
         return dict(self.api.post("/api/v1/namespaces/data/configmaps", made))
+
+    def owned(self, name: str, *uids: str) -> None:
+        """Let a ConfigMap be owned by these, as its controller does later."""
+        path, more = f"/api/v1/namespaces/data/configmaps/{name}", {"metadata": owned_by(*uids)}
+        self.server.must(Asked("PATCH", path, {"fieldManager": "operator"}, more, "application/merge-patch+json", ""))
 
     def reason(self, gone: Sequence[Body] = ()) -> str:
         """Judge the Namespace; empty: it goes."""
@@ -118,6 +125,15 @@ def test_what_goes_with_the_system_or_with_what_is_not_in_it_keeps_a_namespace(f
     for name, uids in {"of-root": [root["metadata"]["uid"]], "of-none": ["u"], "of-both": [top["metadata"]["uid"], "u"]}.items():
         fake.holds(name, **owned_by(*uids))
     assert fake.reason(gone=[top]) == "still holds ConfigMap/data/of-both, ConfigMap/data/of-none, ConfigMap/data/of-root"
+
+
+def test_objects_that_own_nothing_but_each_other_keep_a_namespace_with_what_they_own(fake: InMemoryCluster) -> None:
+    one, other = fake.holds("one"), fake.holds("other")
+    fake.holds("below", **owned_by(one["metadata"]["uid"]))
+    fake.owned("one", other["metadata"]["uid"])
+    assert fake.reason() == "still holds ConfigMap/data/other"
+    fake.owned("other", one["metadata"]["uid"])
+    assert fake.reason() == "still holds ConfigMap/data/below, ConfigMap/data/one, ConfigMap/data/other"
 
 
 def test_any_other_content_keeps_a_namespace_unless_it_is_pruned_before(fake: InMemoryCluster) -> None:
