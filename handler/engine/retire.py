@@ -159,7 +159,10 @@ class Retire:
         except AccessDenied as denied:
             raise may_be_gone(denied) from None
         concerned = [change for change in planned.plan.prunes if self.namespace in ("", change.identity.namespace)]
-        claims = self.claims([change.identity for change in concerned if change.action is Action.PRUNE])
+        going_away = [change for change in concerned if change.action is Action.PRUNE]
+        claimed = self.claims([gone.identity for change in going_away for gone in change.gone])
+        along = {c.identity: gone.identity for c in going_away for gone in c.takes if gone.identity in claimed}
+        claims = {**{owner: f"{one} would go with it: {claimed[one]}" for owner, one in along.items()}, **claimed}
         if unread := next((change for change in concerned if change.unread), None):
             seen = f"whether {unread.identity} may go isn't known: {unread.reason}"
             fix = f"let that be read, or leave {unread.identity.kind} out of --kind, or of `prune.kinds`"

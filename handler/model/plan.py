@@ -47,6 +47,7 @@ class Cause(StrEnum):
     OWNER = "owner"
     CONTENT = "content"
     VOLUME = "volume"
+    WRITTEN = "written"
 
 
 SAID = {
@@ -59,6 +60,7 @@ SAID = {
     Cause.OWNER: "its owner goes",
     Cause.CONTENT: "what holds it goes",
     Cause.VOLUME: "a retention policy deletes it",
+    Cause.WRITTEN: "its controller deletes it once it is written so",
 }
 """Each cause for people."""
 OF_ITS_OWN = frozenset({Cause.FINISHED, Cause.REPEATED})
@@ -312,6 +314,6 @@ class Plan:
         return replace(self, stages=stages, prunes=tuple(found.get(change.identity, change) for change in self.prunes))
 
     def digest(self) -> str:
-        """Return the sha256 of what would be written and of what goes with it: the same plan has the same digest."""
+        """Return the sha256 of what would be written and deleted: the same plan has the same digest."""
         rows = [[*change.key(), change.manifest.raw.decode() if change.manifest else ""] for change in self.writes]
         return hashlib.sha256(canonical(sorted(rows))).hexdigest()

@@ -173,7 +173,7 @@ class Comparison:
 
     def _note_dependant(self, identity: Identity, item: Desired | None, live: dict[str, Any], *, ours: bool) -> None:
         kept = self.keeps(live) or ("git declares it" if item else "")
-        if found := dependant_of(live, is_member=ours, kept=kept, owners=_owners(item, live) if item else ()):
+        if found := dependant_of(live, is_member=ours, kept=kept, owners=_owners(item, live)):
             self.dependants[identity] = found
 
     def absent(self) -> tuple[Desired, ...]:
@@ -193,8 +193,15 @@ def _undeclared(
             yield FieldChange(text, "", MASKED if hidden.hides(path) else shown(identity.group_kind, text, value), manager)
 
 
-def _owners(item: Desired, live: dict[str, Any]) -> tuple[str, ...]:
-    """Return the uids of what owns a declared object once it is applied: those that ours alone wrote, and git has dropped, are none."""
+def _owners(item: Desired | None, live: dict[str, Any]) -> tuple[str, ...] | None:
+    """Return the uids of what owns an object once it is applied: those that ours alone wrote, and git has dropped, are none.
+
+    None: nothing is applied.
+    """
+    if item is None or (_OWNED not in item.manifest.raw and not live["metadata"].get("ownerReferences")):
+        return None
+    if item.mode not in (Mode.APPLY, Mode.RECREATE) or item.reason or steering.left_alone(live):
+        return None
     wanted, there = owners_of(item.manifest.body()) if _OWNED in item.manifest.raw else (), owners_of(live)
     ours = {uid for uid in there if is_ours_alone(live, ("metadata", "ownerReferences", (("uid", uid),)))}
     return tuple(dict.fromkeys((*(uid for uid in there if uid not in ours), *wanted)))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from handler.model.errors import Problem
 from handler.model.field_masking import MASKED, shown
-from handler.model.hidden_fields import HiddenFields
+from handler.model.hidden_fields import HiddenFields, without
 from handler.model.manifest import Manifest, at, items_at
 from handler.plan.admission import Desired
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
 _INDEX = re.compile(r"\[\d+\]")
-_ROOT = ("apiVersion", "kind", "metadata", "status")
+_TYPED = ("apiVersion", "kind", "metadata")
+_ROOT = (*_TYPED, "status")
+_KEEPS, _EMBEDDED = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"
 
 
 def check(item: Desired, crd: Manifest) -> list[Problem]:
@@ -33,7 +35,7 @@ def check(item: Desired, crd: Manifest) -> list[Problem]:
     if schema is None:
         return []
     body = item.manifest.body()
-    found = [f"{path}: unknown field" for path in _unknown(schema, body, "")]
+    found = [f"{path}: unknown field" for path in _unknown(schema, without(item.manifest), "")]
     found += _violations(_validator(crd, item.resource.version), body, item)
     return [Problem(str(item.identity), text, item.manifest.place) for text in found]
 
@@ -62,13 +64,10 @@ def lost(schema: Any, instance: dict[str, Any]) -> set[str]:
 def _fields(schema: Any, path: str = "") -> Iterator[str]:
     """Yield the path of each field that a schema has, with those that it keeps whatever they are."""
     schema = _mapping(schema)
-    yield from [f"{path}.*"] if _keeps_all(schema) or schema.get("additionalProperties") else ()
+    yield from [f"{path}.*"] if schema.get(_KEEPS) or schema.get("additionalProperties") else ()
+    yield from (f"{path}.{key}" for key in _TYPED if schema.get(_EMBEDDED))
     for step, each in (*_mapping(schema.get("properties")).items(), ("*", schema.get("additionalProperties")), ("[]", schema.get("items"))):
         yield from [f"{path}.{step}", *_fields(each, f"{path}.{step}")] if isinstance(each, dict) else ()
-
-
-def _keeps_all(schema: dict[str, Any]) -> bool:
-    return bool(schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-embedded-resource"))
 
 
 @lru_cache(maxsize=64)
@@ -79,7 +78,7 @@ def _schema(crd: Manifest, version: str) -> dict[str, Any] | None:
 
 
 def _unknown(schema: Any, value: Any, path: str) -> Iterator[str]:
-    if not isinstance(schema, dict) or _keeps_all(schema):
+    if not isinstance(schema, dict) or schema.get(_KEEPS):
         return
     additional = schema.get("additionalProperties")
     if isinstance(value, list):
@@ -89,13 +88,12 @@ def _unknown(schema: Any, value: Any, path: str) -> Iterator[str]:
         for key, item in value.items():
             yield from _unknown(additional, item, f"{path}.{key}")
     elif isinstance(value, dict) and not additional:
-        yield from _unknown_properties(_mapping(schema.get("properties")), value, path)
+        own = () if path and not schema.get(_EMBEDDED) else _TYPED if path else _ROOT  # of each object, whatever its schema lists
+        yield from _unknown_properties(_mapping(schema.get("properties")), {key: value[key] for key in value if key not in own}, path)
 
 
 def _unknown_properties(properties: dict[str, Any], value: dict[str, Any], path: str) -> Iterator[str]:
     for key, item in value.items():
-        if not path and key in _ROOT:
-            continue
         if key in properties:
             yield from _unknown(properties[key], item, f"{path}.{key}")
         else:
@@ -105,7 +103,7 @@ def _unknown_properties(properties: dict[str, Any], value: dict[str, Any], path:
 def _violations(validator: Draft202012Validator, body: dict[str, Any], item: Desired) -> Iterator[str]:
     kind, hidden = item.identity.group_kind, HiddenFields.of(item.manifest)
     for error in validator.iter_errors(body):
-        path = ".".join(str(step) for step in error.absolute_path) or "object"
+        path = ".".join(str(step) for step in hidden.told(tuple(error.absolute_path))) or "object"
         rule = f"{error.validator}: {shown(kind, '', error.validator_value)}"
         value = MASKED if hidden.hides(tuple(error.absolute_path)) else shown(kind, path, error.instance)
         yield f"{path}: {error.message if error.validator == 'required' else f'{value} breaks {rule}'}"

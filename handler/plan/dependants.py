@@ -12,7 +12,7 @@ last of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +31,9 @@ REMADE = frozenset(
     }
 )
 """What controllers of Kubernetes make of the objects that own it: its loss isn't counted."""
+_CONTROLLED = frozenset(
+    {"CronJob", "DaemonSet", "Deployment", "EndpointSlice", "Job", "ReplicaSet", "ReplicationController", "Service", "StatefulSet"}
+)
 _SECRET, _SERVICE = GroupKind("", "Secret"), GroupKind("", "Service")
 _ACCOUNT = "kubernetes.io/service-account.uid"
 _NAMED = 3  # objects that one note names
@@ -40,7 +43,8 @@ _NAMED = 3  # objects that one note names
 class Dependant:
     """A live object that goes with others. `owners`: their uids; `kept`: why it may not be deleted; `cause`: why it goes with them.
 
-    `stays_away`: made anew without them it would go again.
+    `stays_away`: made anew without them it would go again; `remade`: a controller makes it again; `dropped`: the uids of owners that it has
+    until the run writes it.
     """
 
     identity: Identity
@@ -50,11 +54,19 @@ class Dependant:
     kept: str = ""
     cause: Cause = Cause.OWNER
     stays_away: bool = False
+    remade: bool = False
+    dropped: tuple[str, ...] = ()
 
-    @property
-    def is_counted(self) -> bool:
-        """Whether its loss counts: no controller makes it again."""
-        return self.is_member or self.identity.group_kind not in REMADE
+    def goes_with(self, going: Set[str], early: Set[str]) -> bool:
+        """Whether it goes once these uids do. `early`: those of them that may go before the run has written it."""
+        later = self.owners and going >= {*self.owners}
+        return bool(later or (early & {*self.dropped} and going >= {*self.owners, *self.dropped}))
+
+    def merged(self, other: Dependant) -> Dependant:
+        """Return what two LISTs know of one object: that it lives in what goes, else what is known first, and all that keeps it."""
+        first = other if self.cause is Cause.OWNER != other.cause else self
+        kept, stays_away = self.kept or other.kept, self.stays_away or other.stays_away
+        return replace(first, is_member=self.is_member or other.is_member, kept=kept, stays_away=stays_away)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +77,33 @@ class GarbageCollection:
     kept: Mapping[Identity, str] = field(default_factory=dict)
 
 
-def dependant_of(live: Mapping[str, Any], *, is_member: bool = False, kept: str = "", owners: Iterable[str] = ()) -> Dependant | None:
-    """Return a live object as one that goes with its owners; None: it has none. `owners`: their uids; none: those that live.
+def dependant_of(
+    live: Mapping[str, Any], *, is_member: bool = False, kept: str = "", owners: Collection[str] | None = None
+) -> Dependant | None:
+    """Return a live object as one that goes with its owners; None: it has none. `owners`: their uids after the run; None: as it lives.
 
     The token of a ServiceAccount goes with that
     (https://kubernetes.io/docs/concepts/security/service-accounts/#manually-create-an-api-token-for-a-serviceaccount).
     """
-    uids = tuple(owners) or owners_of(live)
-    account = "" if uids else str(at(live, "metadata", "annotations", _ACCOUNT) or "")
+    there = owners_of(live)
+    uids = there if owners is None else tuple(owners)
+    account = "" if there or uids else str(at(live, "metadata", "annotations", _ACCOUNT) or "")
     identity, uid = identity_of(dict(live)), str(at(live, "metadata", "uid") or "")
     if account and identity.group_kind == _SECRET:
         return Dependant(identity, uid, (account,), is_member, kept, stays_away=True)
-    return Dependant(identity, uid, uids, is_member, kept) if uids else None
+    controlled = any(at(each, "controller") is True for each in items_at(live, "metadata", "ownerReferences"))
+    remade, dropped = controlled and identity.group_kind in REMADE, tuple(each for each in there if each not in uids)
+    return Dependant(identity, uid, uids, is_member, kept, remade=remade, dropped=dropped) if uids or dropped else None
 
 
 def owners_of(live: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the uids of what owns a live object."""
     return tuple(str(at(each, "uid") or "") for each in items_at(live, "metadata", "ownerReferences"))
+
+
+def is_owned_within(live: Mapping[str, Any]) -> bool:
+    """Whether all that owns a live object is of Kubernetes' own kinds with controllers, which live in its Namespace, or did."""
+    return all(at(each, "kind") in _CONTROLLED for each in items_at(live, "metadata", "ownerReferences"))
 
 
 def endpoints_of(service: Change, live: Mapping[Identity, str], declared: Collection[Identity]) -> Iterator[Dependant]:
@@ -95,10 +117,12 @@ def endpoints_of(service: Change, live: Mapping[Identity, str], declared: Collec
 def collected(changes: Sequence[Change], listed: Iterable[Dependant], remade: Callable[[Identity], Change | None]) -> GarbageCollection:
     """Return what becomes of a plan's changes by what goes with them.
 
-    `changes`: all of the plan; `listed`: whatever was listed and may go with others; `remade`: returns the change of a declared member that
-    may be made anew, None: it can't be, or git doesn't declare it.
+    `changes`: all of the plan; `listed`: whatever was listed and may go with others, what knows most of an object first; `remade`: returns
+    the change of a declared member that may be made anew, None: it can't be, or git doesn't declare it.
     """
-    dependants, kept = {each.uid: each for each in listed}, dict[Identity, str]()
+    dependants, kept = dict[str, Dependant](), dict[Identity, str]()
+    for each in listed:
+        dependants[each.uid] = dependants[each.uid].merged(each) if each.uid in dependants else each
     while True:
         found, held = _round([change for change in changes if change.identity not in kept], dependants, remade)
         if not held:
@@ -113,12 +137,15 @@ def _round(
     """Return the changes with what goes with them, and the owners that must stay."""
     found = {change.identity: change for change in changes}
     owner_of = {gone.uid: change.identity for change in changes for gone in change.gone if gone.uid}
+    early = {gone.uid for change in changes if change.action is Action.RECREATE or change.cause for gone in change.gone}
     roots, held = {**owner_of}, dict[Identity, str]()  # which change of the plan takes each; which of these must stay
-    while more := [each for uid, each in dependants.items() if uid not in owner_of and owner_of.keys() >= {*each.owners}]:
+    while more := [each for uid, each in dependants.items() if uid not in owner_of and each.goes_with(owner_of.keys(), early)]:
         for each in more:
-            owner = owner_of[each.uid] = owner_of[each.owners[0]]
-            roots[each.uid] = roots[each.owners[0]]
+            above = (*each.owners, *each.dropped)[0]
+            owner = owner_of[each.uid] = owner_of[above]
+            roots[each.uid] = roots[above]
             anew = None if each.stays_away else remade(each.identity)
+            early |= {each.uid} if anew or above in early else set()
             if anew is not None:
                 reason = f"{'its owner' if each.cause is Cause.OWNER else 'what holds it,'} {owner} goes"
                 found[each.identity] = replace(anew, action=Action.RECREATE, cause=each.cause, reason=reason, managed_fields=b"")
@@ -126,7 +153,7 @@ def _round(
             elif each.kept:
                 held[roots[each.uid]] = f"{each.identity} would go with it: {each.kept}"
             else:
-                gone = Gone(each.identity, each.uid, each.cause, owner, each.is_counted, each.is_member)
+                gone = Gone(each.identity, each.uid, each.cause, owner, each.is_member or not each.remade, each.is_member)
                 found[owner] = replace(found[owner], takes=(*found[owner].takes, gone))
     return found, held
 

@@ -60,7 +60,7 @@ def hold_for(plan: Plan, members: int, prune: Prune, reads: str, settings: str, 
         reasons.append(f"{seen}, above holdAbove {limit.count} and {limit.fraction:.0%}")
     lost = sum(each.is_member and not each.returns for each in gone)
     is_renamed = members == 1 and any(change.action is Action.CREATE for change in plan.changes)
-    if lost and lost == members and not is_renamed:
+    if lost >= members > 0 and not is_renamed:
         ends = {each.cause for each in gone} == {Cause.UNDECLARED}
         several = f"all {members} live objects would be deleted" + (", none of them is declared any more" if ends else "")
         one = "the only live object would be deleted" + (", it isn't declared any more" if ends else "")

@@ -84,9 +84,10 @@ def refers(claim: Object, uid: str) -> bool:
 def leaves_pods(live: Object, declared: Object) -> bool:
     """Whether the selector of a StatefulSet that is made anew certainly matches the pods of the live one."""
     selector, labels = at(declared, "spec", "selector"), at(live, "spec", "template", "metadata", "labels") or {}
-    wanted = at(selector, "matchLabels")
+    wanted, status = at(selector, "matchLabels"), at(live, "status")
+    is_rolled_out = at(status, "currentRevision") == at(status, "updateRevision")  # else some pods are of an earlier template
     matches = isinstance(wanted, dict) and wanted.items() <= labels.items() and not items_at(selector, "matchExpressions")
-    return matches or selector == at(live, "spec", "selector")
+    return (matches and bool(is_rolled_out)) or selector == at(live, "spec", "selector")
 
 
 def _templates(body: Object) -> list[str]:
@@ -116,9 +117,9 @@ def lost_by_write(live: Object, wanted: Object) -> tuple[Gone, ...]:
     identity = identity_of(dict(live))
     if identity.group_kind == STATEFUL_SET:
         return _lost(identity, wanted, _scaled_away(live, wanted))
-    own, policy = Gone(identity, uid_and_version(dict(live))[0], Cause.VOLUME, is_member=True), _RECLAIM[VOLUME]
+    own, policy = Gone(identity, uid_and_version(dict(live))[0], Cause.WRITTEN, is_member=True), _RECLAIM[VOLUME]
     if identity.group_kind == VOLUME and at(live, "status", "phase") in _LEFT:
-        return (own,) if at(wanted, *policy) == "Delete" != at(live, *policy) else ()
+        return (replace(own, cause=Cause.VOLUME),) if at(wanted, *policy) == "Delete" != at(live, *policy) else ()
     is_over = identity.group_kind == _JOB and is_finished(live)
     if is_over and removes_itself(dict(wanted)) and at(wanted, *_TTL) != at(live, *_TTL):
         return (replace(own, counted=False),)

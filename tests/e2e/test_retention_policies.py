@@ -13,6 +13,7 @@ from handler.cli.group import anneal
 from handler.config.settings import HoldAbove, Prune, RecreateSettings
 from handler.model.plan import Action
 from handler.model.result import Outcome, Result
+from handler.model.rollout import ARGO_HOOK
 from tests.e2e import rollouts
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, definition, offer, stateful_set
@@ -218,6 +219,17 @@ def test_a_scale_down_that_deletes_claims_waits_for_a_person(database: Database)
     result = shop.applied("replay", approve=held.plan.hold.id, actor="ann")
     until(lambda: database.claims().keys() == {"data-db-0"})
     assert result.counts["lost"] == 2
+
+
+def test_a_scale_down_by_a_hook_is_refused(database: Database) -> None:
+    claims = database.apply(3, deleted="Retain", scaled="Delete")
+    document = database.declared(1, "Retain", "Delete")
+    document["metadata"]["annotations"] = {ARGO_HOOK: "PostSync"}
+    database.shop.push(document, config_map(database.shop.name, "other"))
+    refused = database.shop.run()
+    assert refused.code == "plan-refused", told(refused)
+    assert f"once this hook has written it, PersistentVolumeClaim/{database.shop.name}/data-db-1 goes, too" in refused.message
+    assert database.claims() == claims
 
 
 def test_a_scale_down_without_replicas_in_git_is_one_too(database: Database) -> None:

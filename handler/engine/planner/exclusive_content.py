@@ -16,8 +16,9 @@ from handler.cluster.live import metadata
 from handler.cluster.parallel import parallel
 from handler.model.errors import AnnealError, ApiRefused
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of
-from handler.plan.dependants import Dependant
+from handler.plan.dependants import Dependant, dependant_of
 from handler.plan.exclusive import DATA, SYSTEM, account_of_token, is_silent, left_alone, own_rights, taken_apart
+from handler.plan.prune import kept_by_mark
 from handler.plan.references import NAMED_BY_FIELD, Named, user_of
 from handler.state.record_format import is_recordable
 
@@ -190,7 +191,7 @@ def _note_owners(live: Object, found: _Listed, declared: Collection[Identity]) -
     owners = tuple(str(each.get("uid")) for each in metadata.get("ownerReferences") or ())
     if owners:
         found.owners[str(metadata["uid"])] = owners
-        found.dependants.append(Dependant(identity, str(metadata["uid"]), owners))
+        found.dependants += filter(None, [dependant_of(live, kept=kept_by_mark(metadata))])
         if identity.kind in NAMED_BY_FIELD:
             found.owned[identity] = owners
     if account := account_of_token(metadata):

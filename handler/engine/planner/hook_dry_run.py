@@ -27,6 +27,7 @@ from handler.plan.inventory import Membership, is_member
 from handler.plan.judge import NO_HOOK_TAKES
 from handler.plan.managed_fields import is_ours_alone
 from handler.plan.prune import kept_by_itself
+from handler.plan.retention import lost_by_write
 from handler.plan.steering import left_alone
 from handler.rollout.hook_annotations import ROLLOUT, is_act, lasts
 
@@ -116,7 +117,7 @@ def _try(decision: DryRun, item: Desired, hook: Hook, under_way: str) -> list[Fi
     identity = item.identity
     live = decision.comparison.hooks.get(identity)
     live = live or probe(decision.api, [(item.resource, identity.namespace, identity.name)]).get(identity)
-    refusal = _refusal(decision, item, hook, live, under_way) if live else None
+    refusal = (_refusal(decision, item, hook, live, under_way) or _losing(item, hook, live)) if live else None
     if refusal:
         return [refusal]
     if decision.target.validate == "none":
@@ -137,6 +138,15 @@ def _refusal(decision: DryRun, item: Desired, hook: Hook, live: dict[str, Any], 
     seen = "lives already, isn't ours, and this hook would have to delete it"
     fix = f"give the hook another name; or, if nothing needs it, delete it by hand: {kubectl('delete', item.identity)}"
     return Problem(str(item.identity), seen, item.manifest.place, fix)
+
+
+def _losing(item: Desired, hook: Hook, live: dict[str, Any]) -> Problem | None:
+    """Say what a hook that writes over what lives would have Kubernetes delete, or None."""
+    lost = () if makes_way(item, hook, live) else lost_by_write(live, item.manifest.body())
+    if not lost:
+        return None
+    seen = f"lives already, and once this hook has written it, {lost[0]}{f' and {len(lost) - 1} more' if len(lost) > 1 else ''}"
+    return Problem(str(item.identity), seen, item.manifest.place, "take the hook's annotation off it: what goes is then in the plan")
 
 
 def _dry_run(decision: DryRun, item: Desired, body: dict[str, Any]) -> list[Finding]:

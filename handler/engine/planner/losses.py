@@ -77,7 +77,7 @@ class PlanParts:
 def with_claims(parts: PlanParts, check: PruneCheck, comparison: Comparison, listed: Iterable[Dependant]) -> PlanParts:
     """Return a plan's changes as `with_losses`, and with the claims and volumes that policies delete. Raises PlanRefused."""
     found = claims_along([change for change in parts.all if change.writes], check, comparison.desired)
-    others = (each for each in listed if each.cause is not Cause.OWNER or each.identity not in found.claims)
+    others = (each for each in (*listed, *found.listed) if each.cause is not Cause.OWNER or each.identity not in found.claims)
     parts = with_losses(parts.over(found.changes, {}), comparison, others, found.kept, found.unread)
     return parts.over(volumes_along(parts.all, check, {**comparison.candidates, **found.claims}), {})
 
@@ -99,7 +99,7 @@ def with_losses(
     def remade(identity: Identity) -> Change | None:
         item, change = comparison.desired.get(identity), parts.declared.get(identity)
         may = item is not None and item.mode in (Mode.APPLY, Mode.RECREATE, Mode.KEEP) and identity.group_kind not in LASTING
-        return change if may and change is not None and change.lives else None
+        return change if may and change is not None and change.lives and not change.marks_only else None
 
     found = collected([change for change in parts.all if change.identity not in kept], listed, remade)
     kept, problems = {**kept, **found.kept}, []

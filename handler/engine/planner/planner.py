@@ -39,7 +39,7 @@ from handler.plan import former_marks, guards, retention
 from handler.plan.admission import Desired
 from handler.plan.adoption import Adoptions
 from handler.plan.compare import Comparison, Seen, fingerprint
-from handler.plan.dependants import endpoints_of
+from handler.plan.dependants import endpoints_of, owners_of
 from handler.plan.exclusive import held_strangers
 from handler.plan.gap import FieldGaps
 from handler.plan.hooks import PlannedHooks
@@ -200,7 +200,7 @@ class Planner:
 
     def _with_losses(self, parts: PlanParts, check: PruneCheck, comparison: Comparison, found: ExclusiveFindings) -> PlanParts:
         """Return the changes with all that goes along. Raises PlanRefused."""
-        listed = [*check.inside(parts.declared.values()), *check.owned.values(), *comparison.dependants.values(), *found.dependants]
+        listed = [*comparison.dependants.values(), *check.inside(parts.declared.values()), *check.owned.values(), *found.dependants]
         uids = {change.identity: change.uid for change in (*parts.declared.values(), *parts.prunes) if change.uid}
         listed += [each for change in parts.all for each in endpoints_of(change, uids, comparison.desired)]
         parts = losses.with_claims(parts, check, comparison, listed)
@@ -326,8 +326,11 @@ class Planner:
         """Judge every candidate; nothing goes when prune is off, nor what is left to a sibling, with all that holds it."""
         declared_uids = comparison.declared_uids
         candidates = {identity: live for identity, live in comparison.candidates.items() if live["metadata"]["uid"] not in declared_uids}
-        asked = [identity for identity, live in candidates.items() if needs_asking(live, self.target, handover.known)]
+        mine = {*declared_uids, *(str(live["metadata"]["uid"]) for live in candidates.values())}
+        asked = [one for one, live in candidates.items() if needs_asking(live, self.target, handover.known) or mine & {*owners_of(live)}]
         claims = handover.claims(asked) if ask.prune else {}
+        for one in claims.keys() & comparison.dependants.keys():  # what owns it can't go either
+            comparison.dependants[one] = replace(comparison.dependants[one], kept=claims[one][1])
         going = [live for identity, live in comparison.candidates.items() if identity not in claims]
         facts = check.facts(going, leaving(going, self.target)) if ask.prune else PruneFacts()
         found = [
@@ -335,7 +338,7 @@ class Planner:
             for identity, live in candidates.items()
         ]
         if not ask.prune:
-            found = [replace(change, action=Action.SKIP, reason=ask.keep_reason or "prune is off") for change in found]
+            found = [replace(change, action=Action.SKIP, reason=ask.keep_reason or "prune is off", unread=False) for change in found]
         return [ask.canaries.kept(change, comparison.candidates[change.identity]) for change in found]
 
     def _found(self, ask: PlanRequest, comparison: Comparison, handover: SiblingQuestions) -> ExclusiveFindings:

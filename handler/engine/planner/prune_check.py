@@ -21,7 +21,7 @@ from handler.model.errors import AccessDenied, ApiRefused, PlanRefused
 from handler.model.names import GroupKind, Identity, Resource, identity_of
 from handler.model.plan import Action, Cause, Change
 from handler.plan.admission import CRD, NAMESPACE
-from handler.plan.dependants import REMADE, Dependant, dependant_of, owners_of
+from handler.plan.dependants import REMADE, Dependant, dependant_of, is_owned_within, owners_of
 from handler.plan.inventory import Membership, is_member
 from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.prune import PruneFacts, custom_kinds, judge, protection, questions
@@ -187,7 +187,8 @@ def _is_made_again(live: dict[str, Any], there: Collection[Identity], owners: Co
     service = Identity(_SERVICE.group, _SERVICE.kind, one.namespace, one.name)
     if one.group_kind == _ENDPOINTS and (service in there or not _BY_CONTROLLER.isdisjoint(_keys(live))):
         return True
-    return bool(owners) and (one.group_kind in REMADE or live["metadata"].get("deletionTimestamp") is not None)
+    is_going = live["metadata"].get("deletionTimestamp") is not None
+    return bool(owners) and (is_going or (one.group_kind in REMADE and is_owned_within(live)))
 
 
 def _keys(live: dict[str, Any]) -> set[str]:

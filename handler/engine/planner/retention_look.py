@@ -20,7 +20,8 @@ from handler.model.errors import AccessDenied
 from handler.model.names import Identity, Resource, identity_of
 from handler.model.plan import Action, Cause, Change, Gone
 from handler.plan import retention
-from handler.plan.admission import NAMESPACE
+from handler.plan.admission import NAMESPACE, listed
+from handler.plan.dependants import Dependant, dependant_of
 from handler.plan.inventory import is_member
 from handler.plan.prune import kept_by_mark, protection
 
@@ -32,13 +33,14 @@ Object = dict[str, Any]
 class RetentionFindings:
     """What policies make of a plan. `changes`: in place of the same objects'; `kept`: what may not go, with why; `claims`: their claims.
 
-    `unread`: what is kept since its claims can't be listed.
+    `unread`: what is kept since its claims can't be listed; `listed`: what of the claims has owners.
     """
 
     changes: dict[Identity, Change] = field(default_factory=dict)
     kept: dict[Identity, str] = field(default_factory=dict)
     claims: dict[Identity, Object] = field(default_factory=dict)
     unread: set[Identity] = field(default_factory=set)
+    listed: list[Dependant] = field(default_factory=list)
 
 
 def claims_of(api: Api, namespace: str) -> dict[Identity, Object]:
@@ -62,11 +64,15 @@ def claims_along(changes: Sequence[Change], check: PruneCheck, declared: Collect
             found.kept.update(unread)
             found.unread.update(unread)
             continue
+        ours = {one: is_member(live, one, check.ours) for one, live in claims.items()}
+        owned = (dependant_of(live, is_member=ours[one], kept=protection(live, check.target)) for one, live in claims.items())
+        found.listed.extend(filter(None, owned))
         space = Identity(NAMESPACE.group, NAMESPACE.kind, "", namespace)
         for change in here:
             named, prunes = {each.identity for each in change.takes}, change.action is Action.PRUNE
             mine = {one: live for one, live in claims.items() if one in named or (change.removes and retention.refers(live, change.uid))}
-            stay = prunes and any(one in declared or protection(live, check.target) for one, live in mine.items())
+            opened = listed(retention.CLAIM, check.target.prune.kinds)
+            stay = prunes and any(not opened or one in declared or protection(live, check.target) for one, live in mine.items())
             going = {one: live for one, live in mine.items() if not stay and (prunes or one in named)}
             found.claims.update(mine)
             takes = tuple(_gone(one, live, change.identity, check) for one, live in going.items())

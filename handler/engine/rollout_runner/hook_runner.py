@@ -164,7 +164,7 @@ class HookRunner:
         uid = str(live["metadata"]["uid"])
         self._writer.delete(self._item(one).resource, one, uid, propagation="Foreground")
         named = self._named(uid)
-        if named:
+        if named and (named[1:] or named[0].cause is Cause.HOOK):
             change = Change(Action.PRUNE, one, uid, reason=SAID[named[0].cause], cause=named[0].cause, takes=named[1:])
             self._lose(change)
         elif one in self.lost:
@@ -176,13 +176,13 @@ class HookRunner:
 
     def _may_go(self, one: Identity, live: Object) -> bool:
         """Whether a rollout made what lives as this hook, or the plan names it."""
-        named = is_made(live) or self._named(str(live["metadata"]["uid"]))
-        return bool(named) and is_member(live, one, self.applier.planner.ours)
+        named = self._named(str(live["metadata"]["uid"]))
+        may = is_made(live) or (named and named[0].cause is Cause.HOOK)
+        return bool(may) and is_member(live, one, self.applier.planner.ours)
 
     def _named(self, uid: str) -> tuple[Gone, ...]:
-        """Return what the plan counts of an object that a hook deletes, itself first; empty: nothing."""
-        named = (due.gone for due in self.applier.planned.plan.due)
-        return next((gone for gone in named if gone and (gone[0].uid, gone[0].cause) == (uid, Cause.HOOK)), ())
+        """Return what the plan names of an object that a hook deletes, itself first; empty: nothing."""
+        return next((due.gone for due in self.applier.planned.plan.due if due.gone and due.gone[0].uid == uid), ())
 
     # --- to the end
     def _follow(self, phase: Phase, todo: Sequence[Identity]) -> None:

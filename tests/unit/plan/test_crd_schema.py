@@ -101,6 +101,16 @@ def test_a_value_that_isnt_in_git_is_not_quoted() -> None:
     assert said == {"spec.size: *** breaks type: integer", "spec.open: shown breaks type: integer"}
 
 
+def test_a_key_that_isnt_in_git_is_not_named() -> None:
+    declared = crd({"type": "object", "properties": {"spec": obj(known=obj(), open=obj())}})
+    spec = {"known": {"CANARY": 1}, "open": {"shown": 1}}
+    items = desired(declared, document("Widget", "w", "acme.io/v1", spec=spec), cluster_scoped=("CustomResourceDefinition",))
+    hiding = replace(items[1], manifest=replace(items[1].manifest, hidden=("/spec/known",)))
+    said = [each.message for each in check(hiding, Manifest.of(declared))]
+    assert "spec.open.shown: unknown field" in said
+    assert "CANARY" not in " ".join(said)
+
+
 def test_the_root_fields_are_the_servers() -> None:
     assert told(obj(), {}) == []
     items = desired(crd(obj()), document("Widget", "w", "acme.io/v1", extra=1), cluster_scoped=("CustomResourceDefinition",))
@@ -176,3 +186,5 @@ def test_an_instance_loses_what_a_schema_lacks_but_its_status() -> None:
     schema = obj(spec=obj(list={"type": "array", "items": obj(a={})}, kept=ANY))
     spec = {"list": [{"a": 1, "b": 2}, {"b": 3}], "kept": {"x": 1}, "note": "n"}
     assert lost(schema, document("Widget", "w", "acme.io/v1", spec=spec, status={"x": 1})) == {"spec.list[].b", "spec.note"}
+    embedded = obj(spec=obj(inner={"type": "object", "x-kubernetes-embedded-resource": True}))
+    assert lost(embedded, document("Widget", spec={"inner": document(data={"a": 1})})) == {"spec.inner.data"}

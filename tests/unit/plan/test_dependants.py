@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -50,8 +52,15 @@ def test_what_an_owner_takes_along_is_named_with_it_through_any_depth() -> None:
     ("kind", "group"), [("Pod", ""), ("ReplicaSet", "apps"), ("EndpointSlice", "discovery.k8s.io"), ("ControllerRevision", "apps")]
 )
 def test_what_controllers_make_again_is_named_and_not_counted(kind: str, group: str) -> None:
-    assert taken(garbage([PRUNE], below("made", "owner", kind=kind, group=group))) == [("made", False, False)]
-    assert taken(garbage([PRUNE], below("made", "owner", kind=kind, group=group, member=True))) == [("made", True, True)]
+    def made(*, member: bool = False, **reference: Any) -> Dependant:
+        metadata = {"name": "made", "namespace": "shop", "uid": "made", "ownerReferences": [{"uid": "owner", **reference}]}
+        found = dependant_of({"apiVersion": f"{group}/v1".strip("/"), "kind": kind, "metadata": metadata}, is_member=member)
+        assert found
+        return found
+
+    assert taken(garbage([PRUNE], made(controller=True))) == [("made", False, False)]
+    assert taken(garbage([PRUNE], made(controller=True, member=True))) == [("made", True, True)]
+    assert taken(garbage([PRUNE], made())) == [("made", True, False)], "no controller makes again what a person has tied to it"
 
 
 def test_what_has_another_owner_that_stays_stays() -> None:
@@ -75,6 +84,27 @@ def test_a_declared_member_is_made_anew_and_takes_what_it_owns() -> None:
 def test_what_may_not_go_keeps_its_owner_and_all_that_this_would_take() -> None:
     found = garbage([PRUNE, declared("mine")], below("mine", "owner", member=True), below("data", "mine", kept="holds data"))
     assert found == GarbageCollection({}, {OWNER: "ConfigMap/shop/data would go with it: holds data"})
+
+
+def test_what_two_lists_know_of_one_object_counts_together() -> None:
+    kept = replace(below("data", "owner"), kept="git declares it")
+    for listed in ((kept, below("data", "owner")), (below("data", "owner"), kept)):
+        assert garbage([PRUNE], *listed).kept == {OWNER: "ConfigMap/shop/data would go with it: git declares it"}
+    inside = replace(below("one", "owner"), cause=Cause.CONTENT)
+    for listed in ((inside, below("one", "somebody", member=True)), (below("one", "somebody", member=True), inside)):
+        assert taken(garbage([PRUNE], *listed)) == [("one", True, True)], "what lives in it goes with it, whatever owns it"
+
+
+ANEW = replace(PRUNE, action=Action.RECREATE)
+STEP = replace(PRUNE, cause=Cause.STEP)
+
+
+@pytest.mark.parametrize(("change", "goes"), [(PRUNE, False), (ANEW, True), (STEP, True)], ids=["prune", "made anew", "step"])
+def test_an_owner_that_git_has_dropped_takes_along_only_what_may_not_be_written_before(change: Change, goes: bool) -> None:
+    metadata = {"name": "mine", "namespace": "shop", "uid": "mine", "ownerReferences": [{"uid": "owner"}]}
+    free = dependant_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, is_member=True, owners=())
+    assert free
+    assert (named("mine") in garbage([change, declared("mine", Action.UPDATE)], free).changes) is goes
 
 
 def test_what_goes_may_own_what_was_not_listed_which_is_one_line() -> None:
