@@ -171,6 +171,13 @@ class Comparison:
         body = self.ignoring.effective(item.identity, item.manifest.body(), live)
         return replace(item, manifest=item.manifest.with_body(body))
 
+    def declare(self, desired: dict[Identity, Desired]) -> None:
+        """Take what git declares after all; the bodies that are kept say what it makes of their owners."""
+        self.desired = desired
+        for identity, live in {**self.bodies, **self.undecided}.items():
+            self.dependants.pop(identity, None)
+            self._note_dependant(identity, desired.get(identity), live, ours=is_member(live, identity, self.ours))
+
     def _note_dependant(self, identity: Identity, item: Desired | None, live: dict[str, Any], *, ours: bool) -> None:
         kept = self.keeps(live) or ("git declares it" if item else "")
         if found := dependant_of(live, is_member=ours, kept=kept, owners=_owners(item, live)):

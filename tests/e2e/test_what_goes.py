@@ -105,8 +105,9 @@ def _off(shop: Shop, way: Way) -> None:
         assert result.plan.gone == ()
         return
     assert result.outcome is Outcome.FAILED, told(result)
-    refused = {str(problem.subject) for problem in result.problems}
+    refused = [str(problem.subject) for problem in result.problems if "/" in problem.subject]
     assert any(f"/{one}" in each for one in way.lost for each in refused), refused
+    assert len(refused) + sum(map(int, re.findall(r"and (\d+) more", " ".join(refused)))) == len(way.lost), refused
 
 
 def _owner(shop: Shop, name: str, uid: str = "") -> list[dict[str, str]]:

@@ -52,11 +52,16 @@ class Way:
         return shop.declare(*documents, *(config_map(shop.name, name) for name in REST))
 
 
-def owned(kind: str, name: str, by: str) -> Callable[[Shop], None]:
-    """Let a live object be owned by a live ConfigMap, as an operator does."""
+def owned(kind: str, name: str, by: str, *, by_us: bool = False) -> Callable[[Shop], None]:
+    """Let a live object be owned by a live ConfigMap, as an operator does; `by_us`: since git says so."""
 
     def done(shop: Shop) -> None:
-        patch = json.dumps({"metadata": {"ownerReferences": [owner(shop.live(config_map(shop.name, by)))]}})
+        owners = [owner(shop.live(config_map(shop.name, by)))]
+        if by_us:
+            shop.push(config_map(shop.name, name, ownerReferences=owners), *(config_map(shop.name, each) for each in (by, *REST)))
+            shop.applied()
+            return
+        patch = json.dumps({"metadata": {"ownerReferences": owners}})
         shop.kubectl.run("patch", kind, name, "-n", shop.name, "--field-manager", "operator", "-p", patch)
 
     return done
@@ -181,6 +186,13 @@ WAYS = {
         lambda s: [config_map(s.name, "below")],
         frozenset({"old", "below"}),
         owned("configmap", "below", "old"),
+        kept=True,
+    ),
+    "owned until git drops its owner": Way(
+        lambda s: [config_map(s.name, "old"), config_map(s.name, "below")],
+        lambda s: [config_map(s.name, "below", {"key": "2"})],
+        frozenset({"old"}),
+        owned("configmap", "below", "old", by_us=True),
         kept=True,
     ),
     "claims of what goes": Way(

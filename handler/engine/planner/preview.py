@@ -99,7 +99,7 @@ class Previewer:
         """Make the plan. Raises PlanRefused: the render declares nothing; ClusterUnavailable, AccessDenied: members can't be listed."""
         target, self._commit = self.planner.target, ask.commit
         comparison = self.planner.compare(self._before(ask), HealthOfPlan(ask.desired, 0.0, self.planner.custom))
-        comparison.desired = ask.desired
+        comparison.declare(ask.desired)
         declared = len(comparison.desired) + len(ask.planned_rollout.doomed)
         guards.refuse_empty(target.name, declared, comparison.members, target.prune, instance=False)
         found = self._decided(ask, comparison)

@@ -105,6 +105,25 @@ def test_what_would_take_along_more_than_was_shown_ends_nothing(shop: Renamed) -
     assert before.items() <= shop.uids().items()
 
 
+def test_what_a_configured_target_declares_keeps_what_would_take_it_along(shop: Renamed) -> None:
+    below = mapped("below")
+    below["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "one", "uid": shop.uids()[identity("one")]}]
+    shop.mark(below)
+    retire = shop.retire()
+    assert [gone.identity.name for change in retire.look().going for gone in change.takes] == ["below"]
+    retire.claims = lambda asked: {each: "target bank declares it" for each in asked if each == identity("below")}
+    assert names(retire.look().going) == {"job"}
+    assert carried_out(retire).ended
+    assert shop.body(identity("below"))
+
+
+def test_keep_lets_go_of_a_namespace_that_may_be_deleted() -> None:
+    shop = Renamed()
+    shop.planted(JOB, {**SPACE, "metadata": {"name": "jobs", "annotations": {"anneal.dev/prune": "allow"}}})
+    assert carried_out(shop.retire(prune=False)).ended
+    assert shop.body(identity("jobs", "", "Namespace"))
+
+
 def test_what_is_protected_after_it_was_shown_is_let_go(shop: Renamed) -> None:
     retire = shop.retire()
     shown = retire.look()

@@ -108,6 +108,8 @@ def test_a_statefulset_adopts_the_pods_that_its_selector_certainly_matches(selec
     labels = {"metadata": {"labels": {"app": "db", "tier": "x"}}}
     live = stateful(template=labels, selector={"matchExpressions": [{"key": "tier", "operator": "Exists"}]})
     assert leaves_pods(live, stateful(selector=selector)) is matches
+    live["status"] |= {"currentRevision": "a", "updateRevision": "b"}
+    assert leaves_pods(live, stateful(selector=selector)) is (selector == live["spec"]["selector"]), "some pods are of an earlier template"
 
 
 def slim(live: Body) -> Body:

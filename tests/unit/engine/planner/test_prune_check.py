@@ -21,6 +21,7 @@ from handler.plan.inventory import Membership, TargetMarks
 from handler.plan.prune import judge, leaving
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
+from tests.fakes.apiserver.kinds import WORKLOADS
 from tests.fakes.apiserver.server import Asked
 
 Body = dict[str, Any]
@@ -62,7 +63,7 @@ class InMemoryCluster:
         self.looks = 0
         self.silent: dict[int, Body] = {}
         self.registered: list[str] = []
-        self.server = ApiServer(time.time)
+        self.server = ApiServer(time.time, WORKLOADS)
         self.api = Api(FakeConnection(self.server, self._way))
         self.judge = PruneCheck(TARGET, Membership(TargetMarks(TARGET.name, APPLYSET)), self.api, Discovery(self.api))
         self.space = self.api.post("/api/v1/namespaces", {**SPACE, "metadata": {"name": "data", **OURS}})
@@ -134,6 +135,14 @@ def test_objects_that_own_nothing_but_each_other_keep_a_namespace_with_what_they
     assert fake.reason() == "still holds ConfigMap/data/other"
     fake.owned("other", one["metadata"]["uid"])
     assert fake.reason() == "still holds ConfigMap/data/below, ConfigMap/data/one, ConfigMap/data/other"
+
+
+@pytest.mark.parametrize(("kind", "keeps"), [("ReplicaSet", False), ("Migration", True)])
+def test_a_pod_keeps_a_namespace_unless_its_owner_lived_there(fake: InMemoryCluster, kind: str, keeps: bool) -> None:
+    owner = {"apiVersion": "x/v1", "kind": kind, "name": "s", "uid": "gone-by-now", "controller": True}
+    metadata = {"name": "web", "namespace": "data", "ownerReferences": [owner]}
+    fake.api.post("/api/v1/namespaces/data/pods", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
+    assert fake.reason() == ("still holds Pod/data/web" if keeps else "")
 
 
 def test_any_other_content_keeps_a_namespace_unless_it_is_pruned_before(fake: InMemoryCluster) -> None:

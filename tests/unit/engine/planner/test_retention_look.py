@@ -16,7 +16,7 @@ from handler.model.plan import Action, Change
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
-from tests.unit.engine.apply.planned_target import TARGET, Body, PlannedTarget, answering, before, ours
+from tests.unit.engine.apply.planned_target import MAPS, TARGET, Body, PlannedTarget, answering, before, config_map, ours
 
 SETS, CLAIMS = "/apis/apps/v1/namespaces/shop/statefulsets", "/api/v1/namespaces/shop/persistentvolumeclaims"
 KINDS = [GroupKind("apps", "StatefulSet"), GroupKind("", "PersistentVolumeClaim")]
@@ -86,6 +86,24 @@ def test_claims_that_refer_to_a_pruned_statefulset_go_where_prune_names_claims_w
     assert Database(prunes="PersistentVolumeClaim").takes() == ["data-db-0"]
     assert Database(prunes="PersistentVolumeClaim", whenDeleted="Delete").takes() == ["data-db-0", "data-db-1"]
     assert Database(whenDeleted="Delete").takes() == []
+
+
+def test_an_annotation_on_a_claim_opens_no_deletion_of_claims() -> None:
+    database = Database(whenDeleted="Delete")
+    for number in range(2):
+        path, more = f"{CLAIMS}/data-db-{number}", {"metadata": {"annotations": {"anneal.dev/prune": "allow"}}}
+        database.server.must(Asked("PATCH", path, {}, more, "application/merge-patch+json", ""))
+    assert database.takes() == []
+
+
+def test_a_claim_that_another_owner_would_take_along_keeps_that_or_is_named() -> None:
+    for prunes, action, taken in (("", Action.SKIP, []), ("PersistentVolumeClaim", Action.PRUNE, ["data-db-7"])):
+        database = Database(prunes=prunes)
+        above = database.post(MAPS, ours(config_map("operators")))
+        database.claim(7, {"apiVersion": "v1", "kind": "ConfigMap", "name": "operators", "uid": above["metadata"]["uid"]})
+        plan = database.plan(recorded=KINDS).plan
+        (change,) = [each for each in plan.prunes if each.identity.name == "operators"]
+        assert (change.action, [gone.identity.name for gone in change.takes]) == (action, taken)
 
 
 def test_a_plan_that_deletes_and_scales_no_statefulset_asks_for_no_claim() -> None:
