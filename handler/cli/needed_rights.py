@@ -20,7 +20,7 @@ from handler.inspect.inventory_tree import CRON_JOB, owned_below
 from handler.model.names import GroupKind, Resource, identity_of, state_name
 from handler.model.pod_secrets import mounted_secrets
 from handler.plan.admission import CRD, NAMESPACE
-from handler.plan.retention import CLAIM, STATEFUL_SET, deletes
+from handler.plan.retention import CLAIM, STATEFUL_SET, deletes_claims
 from handler.state.heartbeat import heartbeat_name
 
 RBAC = "rbac.authorization.k8s.io"
@@ -186,7 +186,7 @@ def _looks_before_pruning(target: Target, needed: NeededKinds, scopes: Sequence[
 def _claims_let_go(needed: NeededKinds, scopes: Sequence[str]) -> Iterator[Grant]:
     """Yield what it takes to delete a StatefulSet, and not its claims: to list them, and where they go with it, to let them go first."""
     if STATEFUL_SET in {kind.group_kind for kind in needed.kinds}:
-        verbs = ("list", "patch") if any(deletes(body, "whenDeleted") for body in needed.bodies) else ("list",)
+        verbs = ("list", "patch") if any(deletes_claims(body, "whenDeleted") for body in needed.bodies) else ("list",)
         yield from (Grant(scope, CLAIM.group, "persistentvolumeclaims", verbs) for scope in scopes)
 
 

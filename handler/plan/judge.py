@@ -27,7 +27,7 @@ from handler.plan.missing_settings import UNOWNED, adopting, block, lacking
 from handler.plan.ownership import ForeignOwner, foreign_owner, in_order
 from handler.plan.prune import kept_by_itself
 from handler.plan.quoted_refusal import told_refusal
-from handler.plan.retention import STATEFUL_SET, STAY, deletes, is_finished, leaves_pods, lost_by_write
+from handler.plan.retention import STATEFUL_SET, STAY, deletes_claims, is_finished, leaves_pods, lost_by_write
 from handler.plan.steering import left_alone, may_recreate
 from handler.plan.takeover import Takeover
 
@@ -114,7 +114,7 @@ class Judge:
             seen = f"an immutable field changed: {text}; made anew, it couldn't adopt its pods, which spec.selector doesn't match"
             return Problem(str(item.identity), seen, item.manifest.place, _MOVE)
         cause = Cause.FINISHED if kind == _JOB and is_finished(live) else Cause.ANEW
-        reason = f"an immutable field changed{STAY if deletes(live, 'whenDeleted') else ''}"
+        reason = f"an immutable field changed{STAY if deletes_claims(live, 'whenDeleted') else ''}"
         change = Change(Action.RECREATE, item.identity, *uid_and_version(live), reason, manifest=item.manifest, cause=cause)
         return replace(change, takes=lost_by_write(live, declared) if kind == STATEFUL_SET else ())
 

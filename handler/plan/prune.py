@@ -70,7 +70,7 @@ def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], fac
     since = "" if reason else str(metadata.get("deletionTimestamp") or "")
     why = reason or ("is being deleted already" if since else "no longer declared")
     change = Change(action, identity, *uid_and_version(live), why, finalizers=finalizers, terminating=since, unread=unread)
-    return retention.deleted(change, live, target)
+    return retention.with_its_claims(change, live, target)
 
 
 def left_to(live: dict[str, Any], sibling: str, reason: str) -> Change:

@@ -43,7 +43,7 @@ Object = Mapping[str, Any]
 
 
 # --- claims
-def deletes(body: Object, when: str) -> bool:
+def deletes_claims(body: Object, when: str) -> bool:
     """Whether a StatefulSet's policy deletes claims. `when`: `whenDeleted` or `whenScaled`."""
     return bool(at(body, "spec", _POLICY, when) == "Delete")
 
@@ -60,10 +60,10 @@ def reduced(live: Object) -> dict[str, Any]:
     return {"spec": spec, "status": {"replicas": at(live, "status", "replicas")}} if kept else {}
 
 
-def deleted(change: Change, live: Object, target: Target) -> Change:
+def with_its_claims(change: Change, live: Object, target: Target) -> Change:
     """Return the deletion of an object with the claims that go with it, by their names, or saying that they stay."""
     is_ours_to_delete = change.removes and not change.terminating
-    if change.identity.group_kind != STATEFUL_SET or not is_ours_to_delete or not deletes(live, "whenDeleted"):
+    if change.identity.group_kind != STATEFUL_SET or not is_ours_to_delete or not deletes_claims(live, "whenDeleted"):
         return change
     if not listed(CLAIM, target.prune.kinds):
         return replace(change, reason=change.reason + STAY)
@@ -72,7 +72,7 @@ def deleted(change: Change, live: Object, target: Target) -> Change:
 
 def kept_by_claims(live: Object) -> str:
     """Return why a StatefulSet may not go with its owner: nothing lets its claims go first; empty: it may."""
-    takes = identity_of(dict(live)).group_kind == STATEFUL_SET and deletes(live, "whenDeleted")
+    takes = identity_of(dict(live)).group_kind == STATEFUL_SET and deletes_claims(live, "whenDeleted")
     return "its claims would go, too" if takes else ""
 
 
@@ -130,7 +130,7 @@ def lost_by_write(live: Object, wanted: Object) -> tuple[Gone, ...]:
 def _scaled_away(live: Object, wanted: Object) -> Iterator[int]:
     """Yield the ordinals whose claims go because of a write; what an earlier write takes away goes without this one."""
     there, stay = _there(live), _ordinals(wanted)
-    if deletes(wanted, "whenScaled") and not (deletes(live, "whenScaled") and stay == _ordinals(live)):
+    if deletes_claims(wanted, "whenScaled") and not (deletes_claims(live, "whenScaled") and stay == _ordinals(live)):
         yield from chain(range(there.start, min(there.stop, stay.start)), range(max(there.start, stay.stop), there.stop))
 
 

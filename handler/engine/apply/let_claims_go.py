@@ -21,7 +21,7 @@ from handler.engine.planner.retention_look import CLAIMS, claims_of
 from handler.model.errors import Moved, StillDeleting
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity, Resource, kubectl, uid_and_version
-from handler.plan.retention import STATEFUL_SET, deletes, refers
+from handler.plan.retention import STATEFUL_SET, deletes_claims, refers
 
 _JUDGED = ("generation", "labels", "annotations", "ownerReferences", "finalizers", "deletionTimestamp")
 """What of an object's metadata decides whether it may be deleted; its status is its controller's."""
@@ -40,10 +40,10 @@ def let_claims_go(
     if live is None or live["metadata"]["uid"] != uid:
         return version
     takes = _referring(api, identity, uid)
-    if not (takes or deletes(live, "whenDeleted")) or (named and takes.keys() <= {*named}):
+    if not (takes or deletes_claims(live, "whenDeleted")) or (named and takes.keys() <= {*named}):
         return version
     writer = Writer(api, fence)
-    if deletes(live, "whenDeleted"):
+    if deletes_claims(live, "whenDeleted"):
         patched = writer.merge(resource, _body(resource, identity, spec=_RETAIN), uid, version or uid_and_version(live)[1])
         retained = _observed(api, fence, resource, identity, patched["metadata"])
         version = version and retained

@@ -74,12 +74,12 @@ def in_the_way(item: Desired, hook: Hook, live: dict[str, Any]) -> Problem | Non
     return Problem(str(item.identity), seen, item.manifest.place, "lift what keeps it from the live object, or give the hook another name")
 
 
-def deletes(hook: Hook) -> bool:
+def ever_deletes(hook: Hook) -> bool:
     """Whether one of a hook's policies, or its kind, has its object deleted at any time."""
     return not lasts(hook.identity.group_kind) and (replaces(hook) or bool(hook.policies & _AFTERWARDS))
 
 
-def deleted(
+def deletions(
     ours: Membership, hooks: Mapping[Identity, dict[str, Any]], planned_hooks: PlannedHooks, due: Iterable[Due], under_way: str = ""
 ) -> dict[Identity, Change]:
     """Return what due hooks delete of members that live under their names (`hooks`), as changes. `under_way`: see `tried`."""
@@ -97,7 +97,7 @@ def deleted(
 
 
 def _stays(item: Desired, hook: Hook, live: dict[str, Any]) -> bool:
-    return not deletes(hook) or bool(kept(item, live)) or bool(live["metadata"].get("deletionTimestamp"))
+    return not ever_deletes(hook) or bool(kept(item, live)) or bool(live["metadata"].get("deletionTimestamp"))
 
 
 def tried(decision: DryRun, planned_hooks: PlannedHooks, due: Iterable[Identity], under_way: str = "") -> list[Finding]:
@@ -133,7 +133,7 @@ def _refusal(decision: DryRun, item: Desired, hook: Hook, live: dict[str, Any], 
         mine = under_way and str((meta.get("annotations") or {}).get(ROLLOUT, "")).endswith(f" {under_way}")
         return None if mine or meta.get("deletionTimestamp") else in_the_way(item, hook, live)
     refusal = decision.judge.refusal_to_use(item, live, NO_HOOK_TAKES)
-    if refusal or not deletes(hook):
+    if refusal or not ever_deletes(hook):
         return refusal
     seen = "lives already, isn't ours, and this hook would have to delete it"
     fix = f"give the hook another name; or, if nothing needs it, delete it by hand: {kubectl('delete', item.identity)}"

@@ -29,7 +29,7 @@ from handler.plan.missing_settings import lacking
 _NAMED = 3  # fields that a reason names
 
 
-def narrowed(comparison: Comparison, changes: Iterable[Change], api: Api, discovery: Discovery, target: Target) -> dict[Key, str]:
+def losing_fields(comparison: Comparison, changes: Iterable[Change], api: Api, discovery: Discovery, target: Target) -> dict[Key, str]:
     """Return what a person must approve of CRDs that lose fields, each with why. Raises PlanRefused: prune is off."""
     found, problems = dict[Key, str](), list[Problem]()
     known = {**comparison.unowned, **comparison.undecided}

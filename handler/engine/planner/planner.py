@@ -20,12 +20,12 @@ from handler.engine.planner.canaries import Canaries, foresee
 from handler.engine.planner.dry_run import DryRun
 from handler.engine.planner.exclusive_look import DeclaredObjects, ExclusiveFindings, ExclusiveLook, ExclusiveRequest
 from handler.engine.planner.expired_jobs import RecordedJobs, given
-from handler.engine.planner.hook_dry_run import deleted, tried
+from handler.engine.planner.hook_dry_run import deletions, tried
 from handler.engine.planner.join_errors import JoinedErrors
 from handler.engine.planner.losses import PlanParts
 from handler.engine.planner.mark_dry_run import sorted_out
 from handler.engine.planner.members import living
-from handler.engine.planner.narrowed_crds import narrowed
+from handler.engine.planner.narrowed_crds import losing_fields
 from handler.engine.planner.prune_check import PruneCheck
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.siblings import SiblingQuestions
@@ -168,7 +168,7 @@ class Planner:
         self._remember([change for identity, change in changes.items() if identity not in comparison.same], comparison)
         prunes = tuple(change for change in self._prunes(ask, comparison, handover, check) if change.identity not in going)
         found = self._found(ask, comparison, handover)
-        hooks = deleted(self.ours, comparison.hooks, ask.planned_hooks, ask.due, ask.under_way)
+        hooks = deletions(self.ours, comparison.hooks, ask.planned_hooks, ask.due, ask.under_way)
         parts = self._with_losses(PlanParts(changes, going, prunes, found.changes, hooks), check, comparison, found)
         changes, prunes = dict(parts.declared), parts.prunes
         bodies = {**comparison.candidates, **found.bodies}
@@ -213,7 +213,7 @@ class Planner:
             raise PlanRefused(*joined(refused))
         members = comparison.members - sum(change.of_step or change.is_left for change in plan.prunes)
         strangers = held_strangers(plan.changes, comparison.living, self.target.prune)
-        lost = {**unopened(plan.changes, self.target), **narrowed(comparison, plan.changes, self.api, self.discovery, self.target)}
+        lost = {**unopened(plan.changes, self.target), **losing_fields(comparison, plan.changes, self.api, self.discovery, self.target)}
         guarded = {**ask.guarded, **guards.names_made_anew(plan.changes, ask.renamed), **strangers, **lost}
         return replace(plan, hold=guards.hold_for(plan, members, self.target.prune, ask.reads, ask.settings, guarded))
 

@@ -25,7 +25,7 @@ from handler.cluster.write import DryRunner
 from handler.config.settings import Prune
 from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.expired_jobs import has_run
-from handler.engine.planner.hook_dry_run import deleted
+from handler.engine.planner.hook_dry_run import deletions
 from handler.engine.planner.losses import PlanParts, refuse_owners, with_losses
 from handler.engine.planner.member_preview import APPLIED, MemberPreview, refused_alone
 from handler.engine.planner.planner import Planner, PlanRequest
@@ -125,7 +125,7 @@ class Previewer:
     def _by_hooks(self, ask: PlanRequest, comparison: Comparison) -> dict[Identity, Change]:
         """Return what due hooks delete, of members whose names say nothing of values that aren't in git."""
         live = {each: one for each, one in comparison.hooks.items() if each not in self.unnamed and not self._is_unsure(each)}
-        return deleted(self.planner.ours, live, ask.planned_hooks, ask.due, ask.under_way)
+        return deletions(self.planner.ours, live, ask.planned_hooks, ask.due, ask.under_way)
 
     def _with_losses(self, parts: PlanParts, comparison: Comparison) -> PlanParts:
         """Return the changes with the members that go with their owners; nothing where values that aren't in git may decide what lives."""

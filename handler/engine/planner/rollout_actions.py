@@ -21,7 +21,7 @@ from handler.plan.compare import Comparison
 from handler.plan.inventory import is_member
 from handler.plan.judge import Judge, lift
 from handler.plan.prune import judge, kept_by_itself, leaving, left_to
-from handler.plan.retention import deleted
+from handler.plan.retention import with_its_claims
 from handler.plan.rollout import PlannedRollout
 
 Object = dict[str, Any]
@@ -127,7 +127,7 @@ class RolloutActions:
                 seen = f"{_named(step)} would delete it, but: {change.reason}"
                 problems.append(Problem(str(identity), seen, place, lift(identity.group_kind, "remove the step")))
             change = replace(change, reason=f"{_named(step)} deletes it", cause=Cause.STEP)
-            found[identity] = deleted(change, body, self.target)
+            found[identity] = with_its_claims(change, body, self.target)
         if problems:
             raise PlanRefused(*problems)
         return found

@@ -21,7 +21,7 @@ from handler.config.settings import Wait
 from handler.engine.apply.apply import Applier
 from handler.engine.apply.wait_deleted import wait_until_gone
 from handler.engine.planner.due import token
-from handler.engine.planner.hook_dry_run import deletes, in_the_way, kept, makes_way
+from handler.engine.planner.hook_dry_run import ever_deletes, in_the_way, kept, makes_way
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED, Journal, JournalWaitRecord
 from handler.engine.run.context import RunContext
@@ -143,7 +143,7 @@ class HookRunner:
         meta, hook, going = live["metadata"], self.planned_hooks.hooks[one], live["metadata"].get("deletionTimestamp")
         if not is_member(live, one, self.applier.planner.ours):
             theirs = self.applier.planned.decision.judge.refusal_to_use(self._item(one), live, NO_HOOK_TAKES)
-            if theirs or going or deletes(hook):
+            if theirs or going or ever_deletes(hook):
                 place = self._item(one).manifest.place
                 raise RolloutFailed.of(str(one), "lives already and isn't ours, so this hook can't take its place", place=place)
         stuck = None if going else in_the_way(self._item(one), hook, live)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handler.engine.planner.hook_dry_run import deleted
+from handler.engine.planner.hook_dry_run import deletions
 from handler.model.names import FIELD_MANAGER, identity_of
 from handler.model.plan import Action, Cause, Change
 from handler.plan.hooks import PlannedHooks, is_made, separate
@@ -34,7 +34,7 @@ def lives(body: dict[str, Any], mark: str = "", managers: Iterable[str] = (FIELD
 def by_hooks(body: dict[str, Any], live: dict[str, Any]) -> list[Change]:
     planned: PlannedHooks
     _, planned = separate(desired(body))
-    return [*deleted(OURS, {identity_of(live): live}, planned, planned.due(), UNDER_WAY).values()]
+    return [*deletions(OURS, {identity_of(live): live}, planned, planned.due(), UNDER_WAY).values()]
 
 
 @pytest.mark.parametrize(
