@@ -19,8 +19,8 @@ from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.inspect.inventory_tree import CRON_JOB, owned_below
 from handler.model.names import GroupKind, Resource, identity_of, state_name
 from handler.model.pod_secrets import mounted_secrets
-from handler.plan.admission import CRD, NAMESPACE
-from handler.plan.retention import CLAIM, STATEFUL_SET, deletes_claims
+from handler.plan.admission import CRD, NAMESPACE, listed
+from handler.plan.retention import CLAIM, STATEFUL_SET, VOLUME, deletes_claims
 from handler.state.heartbeat import heartbeat_name
 
 RBAC = "rbac.authorization.k8s.io"
@@ -116,7 +116,7 @@ def target_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
     scopes = ("",) if "*" in needed.namespaces else tuple(sorted(set(needed.namespaces)))
     found = {Grant(scope, kind.group, kind.plural, WRITES) for kind in needed.kinds for scope in (scopes if kind.namespaced else ("",))}
     found |= set(_looks_before_pruning(target, needed, scopes))
-    found |= set(_claims_let_go(needed, scopes))
+    found |= set(_claims_along(target, needed, scopes))
     found |= set(_total_control(target, needed))
     found |= set(_escalations(needed.bodies))
     found |= set(value_reads(target))
@@ -183,11 +183,15 @@ def _looks_before_pruning(target: Target, needed: NeededKinds, scopes: Sequence[
         yield from (Grant("", kind.group, kind.plural, ("list",)) for kind in needed.kinds if _is_custom(kind, needed.bodies))
 
 
-def _claims_let_go(needed: NeededKinds, scopes: Sequence[str]) -> Iterator[Grant]:
-    """Yield what it takes to delete a StatefulSet, and not its claims: to list them, and where they go with it, to let them go first."""
-    if STATEFUL_SET in {kind.group_kind for kind in needed.kinds}:
-        verbs = ("list", "patch") if any(deletes_claims(body, "whenDeleted") for body in needed.bodies) else ("list",)
+def _claims_along(target: Target, needed: NeededKinds, scopes: Sequence[str]) -> Iterator[Grant]:
+    """Yield what it takes to know which claims and volumes go along, and to let claims go first."""
+    kinds, opened = {kind.group_kind for kind in needed.kinds}, listed(CLAIM, target.prune.kinds)
+    if STATEFUL_SET in kinds:
+        lets_go = any(deletes_claims(body, "whenDeleted") for body in needed.bodies)
+        verbs = (*(["get"] if opened else []), "list", *(["patch"] if lets_go else []))
         yield from (Grant(scope, CLAIM.group, "persistentvolumeclaims", verbs) for scope in scopes)
+    if {STATEFUL_SET, CLAIM} & kinds and opened:
+        yield Grant("", VOLUME.group, "persistentvolumes", ("get",))
 
 
 def _total_control(target: Target, needed: NeededKinds) -> Iterator[Grant]:

@@ -32,6 +32,8 @@ RETRIED = frozenset({429, 500, 502, 503, 504})  # statuses that may be different
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _RBAC = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
+_FORBIDDEN = re.compile(r'(?:^|forbidden: )User "[^"]*" cannot ')
+"""An authorizer's words; admission has its own."""
 _IMPERSONATE = (
     'add to its Role in the ServiceAccount\'s namespace: {apiGroups: [""], resources: ["serviceaccounts"], verbs: ["impersonate"]}'
 )
@@ -165,7 +167,7 @@ def _forbidden(body: Any, place: RequestPlace, method: str, subject: str, said: 
         if verb.startswith("impersonate"):  # a server with KEP-5284 names its constrained verb; the classic rule does as well
             return AccessDenied.of(subject, f"403: {said}", fix=_IMPERSONATE)
         return AccessDenied.of(subject, f"403: {said}", fix=rule_text(verb, group, resource, namespace))
-    if isinstance(body, dict) and body.get("kind") == "Status" and "User " not in text:
+    if isinstance(body, dict) and body.get("kind") == "Status" and not _FORBIDDEN.search(text):
         return _api_refused(subject, said, 403, "Forbidden")
     verb = _VERBS.get(method, "get" if place.name else "list")
     return AccessDenied.of(subject, f"403: {said}", fix=rule_text(verb, place.group, place.resource, place.namespace))

@@ -43,7 +43,7 @@ class PruneAlone:
         try:
             return self._planned(run)
         except AnnealError as error:
-            raise masked_error(error) from None
+            raise masked_error(error, run.closed) from None
 
     def carry_out(self, shown: Planned) -> Sequence[Change]:
         """Delete what was shown and is still to go; return what came of each. Raises AnnealError: the rest stays."""
@@ -52,7 +52,7 @@ class PruneAlone:
         try:
             return self._deleted(run, shown)
         except AnnealError as error:
-            raise masked_error(error) from None
+            raise masked_error(error, run.closed) from None
         finally:
             run.lease.hand_over()
 

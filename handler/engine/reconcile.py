@@ -105,7 +105,7 @@ def _looking_on(run: RunContext, job: Job, result: Result) -> Result:
 
 def _ended_by(run: RunContext, error: AnnealError) -> Result:
     """Turn an error into the run's end; a lost Lease, a pinned server, a pause and our own shutdown record nothing."""
-    masked_error(error)  # before anything of it is kept or returned
+    masked_error(error, run.closed)  # before anything of it is kept or returned
     unrecorded = next((outcome for kind, outcome in _UNRECORDED.items() if isinstance(error, kind)), None)
     if unrecorded:
         return run.problem_result(unrecorded, error)

@@ -31,6 +31,7 @@ from handler.model.names import Identity, Resource, identity_of, kubectl, state_
 from handler.model.plan import Action, Change, within
 from handler.plan.inventory import is_member
 from handler.plan.letting_go import let_go, patch
+from handler.plan.prune import GUARDED
 from handler.state.former import RecordName
 from handler.state.lease import HeldLease, LeaseLock
 from handler.state.record import State
@@ -165,7 +166,8 @@ class Retire:
         claims = {**{owner: f"{one} would go with it: {claimed[one]}" for owner, one in along.items()}, **claimed}
         if unread := next((change for change in concerned if change.unread), None):
             seen = f"whether {unread.identity} may go isn't known: {unread.reason}"
-            fix = f"let that be read, or leave {unread.identity.kind} out of --kind, or of `prune.kinds`"
+            opened = unread.identity.group_kind in GUARDED  # else it can be made readable only
+            fix = f"let that be read{f', or leave {unread.identity.kind} out of --kind, or of `prune.kinds`' if opened else ''}"
             raise EndUnsure.of(f"target {self.name}", seen, fix=fix)
         kept = [replace(c, action=Action.SKIP, reason=claims[c.identity]) if c.identity in claims else c for c in concerned]
         going = tuple(change for change in kept if change.action is Action.PRUNE)

@@ -13,6 +13,7 @@ from typing import Any
 
 from handler.model.manifest import at
 
+_READ = ("secretRef", "secretKeyRef")
 _REFERENCES = frozenset({"secret", "secretRef", "secretKeyRef", "nodePublishSecretRef"})
 
 
@@ -31,6 +32,13 @@ def _names(value: Any) -> Iterator[str]:
         yield from _names(below)
     for below in value if isinstance(value, list) else ():
         yield from _names(below)
+
+
+def names_secrets(value: Any) -> bool:
+    """Whether an object names a Secret for its controller to read: `{secretRef: {name: db}}`, `valuesFrom: [{kind: Secret, name: db}]`."""
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    named = isinstance(value, dict) and (value.get("kind") == "Secret" or any(at(value, key, "name") for key in _READ))
+    return named or any(map(names_secrets, below))
 
 
 def held(secret: object) -> Iterator[str]:

@@ -3,6 +3,8 @@
     Secret/shop/db        a Secret
     Deployment/shop/api   a field with what isn't in git, or what each render makes anew
     Login/shop/ann        a field whose name says that it holds a secret: `spec.token`
+    Deployment/shop/web   `$(NAME)` beside a variable from a Secret: the kubelet writes it out in what it says of a command
+    Release/shop/db       a custom resource that names a Secret, which its controller reads
 
 Law: by place, never by a value. What only a pod template's annotation holds (a checksum, as a rule) closes no object: nothing repeats it.
 """
@@ -16,10 +18,12 @@ from typing import Any
 from handler.model.field_masking import sensitive
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity
+from handler.model.pod_secrets import mounted_secrets, names_secrets
 from handler.model.render import UnstableFields
 from handler.plan.admission import CRD
 
 _SECRET = GroupKind("", "Secret")
+_EXPANDED = b"$("
 _MARKS = re.compile(rb"passw|token|secret|key|credential")  # what each sensitive field's name holds, in small letters
 _OF_PODS = re.compile(r".*/template/metadata/annotations(?:/[^/]*)?")
 
@@ -33,7 +37,16 @@ def _is_closed(manifest: Manifest, unstable: UnstableFields | None) -> bool:
     hidden = (*manifest.hidden, *(unstable.paths if unstable else ()))
     if manifest.identity.group_kind == _SECRET or any(not _OF_PODS.fullmatch(each) for each in hidden):
         return True
-    return bool(_MARKS.search(manifest.raw.lower())) and holds_secrets(manifest.identity.group_kind, manifest.body())
+    body = manifest.body() if _MARKS.search(manifest.raw.lower()) else {}
+    return holds_secrets(manifest.identity.group_kind, body) or _is_given_secrets(manifest, body)
+
+
+def _is_given_secrets(manifest: Manifest, body: Mapping[str, Any]) -> bool:
+    """Whether what speaks of an object has read a Secret for it, and may quote that."""
+    if _EXPANDED in manifest.raw and mounted_secrets(body):
+        return True
+    group = manifest.identity.group
+    return "." in group and not group.endswith(".k8s.io") and names_secrets(body)
 
 
 def holds_secrets(kind: GroupKind, body: Mapping[str, Any]) -> bool:

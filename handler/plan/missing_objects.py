@@ -20,6 +20,7 @@ from typing import Any
 
 from handler.config.settings import Target
 from handler.model.errors import Problem
+from handler.model.hidden_fields import without as shown
 from handler.model.names import Identity, Resource
 from handler.plan.admission import NAMESPACE, Desired, listed
 from handler.plan.missing_settings import MissingSetting, block, lacking
@@ -92,6 +93,11 @@ def _texts(node: Any) -> Iterator[str]:
         yield node
     for below in node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ():
         yield from _texts(below)
+
+
+def is_told(found: MissingObject, item: Desired) -> bool:
+    """Whether what an object lacks may be named: not where the name may be a value that isn't in git."""
+    return not item.manifest.hidden or found.name in set(_texts(shown(item.manifest)))
 
 
 def without(item: Desired) -> dict[str, Any] | None:

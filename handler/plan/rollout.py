@@ -76,6 +76,9 @@ def roll(
     """
     if rendered.rollout is None:
         return tuple(admitted), PlannedRollout()
+    if rendered.rollout.hidden:  # its names, checks and queries are shown wherever it is
+        seen = f"is shown wherever it is carried out, and holds values that aren't in git: {', '.join(rendered.rollout.hidden[:3])}"
+        raise ManifestInvalid.of(str(rendered.rollout.identity), seen, place=rendered.rollout.place, fix="write there only what is in git")
     names = {manifest.identity: item.identity for manifest, item in zip(rendered.manifests, admitted, strict=True)}
     keys = {key: tuple(names[identity] for identity in found) for key, found in rendered.keys.items()}
     from handler.rollout.spec import read  # noqa: PLC0415 - few targets have a Rollout

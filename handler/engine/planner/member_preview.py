@@ -152,10 +152,10 @@ class MemberPreview:
 def refused_alone(runner: DryRunner, item: Desired, *, lives: bool = True) -> Refusal | None:
     """Return why the server refuses to create an object, whatever lives under its name, of which not even that is said.
 
-    `lives`: a member does: it has its room, its address and its ports already, and by itself they are taken.
+    Nor is an address or a port asked for: that one is taken would say what else lives. `lives`: a member does, and has its room already.
     """
     body = item.manifest.body()
-    if lives and item.identity.group_kind == _SERVICE:
+    if item.identity.group_kind == _SERVICE:
         for holder, names in ((at(body, "spec"), _ALLOCATED), *((port, ("nodePort",)) for port in items_at(body, "spec", "ports"))):
             for name in names if isinstance(holder, dict) else ():
                 holder.pop(name, None) if holder.get(name) not in _HEADLESS else None

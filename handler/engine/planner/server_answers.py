@@ -82,6 +82,8 @@ class MissingDependencies:
         """Return a refusal as its author's mistakes, or as rights that are missing; with the way out where something named is."""
         found = placed(error, item)
         for each, need in self.named(item, error):
+            if not missing_objects.is_told(each, item):
+                continue
             if each.is_namespace and not need:
                 found = [missing_objects.without_namespace(each, self.target, one) if isinstance(one, Problem) else one for one in found]
                 continue

@@ -14,6 +14,8 @@ from handler.cluster.write import DryRunner
 from handler.config.settings import Target
 from handler.engine.planner.server_answers import is_by_schema
 from handler.model.errors import AccessDenied, ApiRefused, Problem
+from handler.model.hidden_fields import without
+from handler.model.manifest import canonical
 from handler.model.names import Identity, Resource
 from handler.plan.admission import NAMESPACE, Desired
 from handler.plan.quoted_refusal import told_refusal
@@ -53,7 +55,7 @@ class StandIn:
 
 def scratch(body: dict[str, Any], item: Desired) -> dict[str, Any]:
     """Return an object under a name that nothing has, so that the server judges it as a new one."""
-    digest = hashlib.sha256(item.manifest.raw).hexdigest()[:12]
+    digest = hashlib.sha256(canonical(without(item.manifest))).hexdigest()[:12]  # it stands in audit logs
     body["metadata"]["name"] = f"{item.identity.name[:_KEPT].rstrip('-.')}-{digest}"
     return body
 

@@ -289,7 +289,7 @@ class RunContext:
     @property
     def closed(self) -> frozenset[Identity]:
         """The objects of which no word of the cluster is repeated: of what is recorded, and of what this run brings."""
-        return self.brings | frozenset(self.state.health.closed)
+        return self.brings | frozenset(self.stored.state.health.closed if self.stored.state else ())
 
     def is_recorded(self) -> bool:
         """Whether the revision is applied, made by the same settings."""

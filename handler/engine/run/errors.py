@@ -6,11 +6,13 @@ or an unreachable cluster fails no rollout: hooks and the way back would need it
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from handler.model.errors import (
     AnnealError,
     AuthorError,
+    ClusterUnavailable,
     OperatorError,
     Problem,
     QuotaExceeded,
@@ -19,6 +21,7 @@ from handler.model.errors import (
     TransientError,
 )
 from handler.model.field_masking import without_credentials
+from handler.model.names import Identity
 
 ROLLOUT_FAILURES = (AuthorError, QuotaExceeded)
 
@@ -52,10 +55,19 @@ def rollout_failure(error: AuthorError | QuotaExceeded, *problems: Problem) -> R
     return QuotaExceeded(*problems) if isinstance(error, QuotaExceeded) else RolloutFailed(*problems)
 
 
-def masked_error(error: AnnealError) -> AnnealError:
-    """Take credentials out of what an error's problems say. It stays the same: its class says who must act; the rest is never shown."""
+def masked_error(error: AnnealError, closed: Collection[Identity] = ()) -> AnnealError:
+    """Take credentials out of what an error's problems say. It stays the same: its class says who must act; the rest is never shown.
+
+    `closed`: objects that hold what isn't shown: what a server that fails says of these is left out, for a webhook that converts may quote.
+    """
+    untold = {str(each) for each in closed} if isinstance(error, ClusterUnavailable) else set()
+
+    def said(each: Problem) -> str:
+        answered, _, words = each.message.partition(": ")
+        return f"{answered}; what it says may hold a value that isn't shown" if words and each.subject in untold else each.message
+
     error.problems = tuple(
-        replace(each, message=without_credentials(each.message), fix=without_credentials(each.fix)) for each in error.problems
+        replace(each, message=without_credentials(said(each)), fix=without_credentials(each.fix)) for each in error.problems
     )
     error.args = error.problems
     return error

@@ -94,7 +94,7 @@ class _Gathered:
                 fix = "rename that key, to A-Z, a-z, 0-9 and _, or keep it in another object"
                 raise ValuesInvalid.of(str(source), f"has the key {shown}, and postBuild takes each as the name of a variable", fix=fix)
             if len(value) > MAX_VALUE:
-                raise ValuesInvalid.of(str(source), f"holds {len(value):,} bytes in {shown}; a variable has at most {MAX_VALUE:,}")
+                raise ValuesInvalid.of(str(source), f"holds more in {shown} than the {MAX_VALUE:,} bytes that a variable has")
             try:
                 self.values[key] = value.decode().replace("\n", "")
             except UnicodeDecodeError:
@@ -126,13 +126,28 @@ class _Substitution:
 
     def run(self, request: RenderRequest, sandbox: Sandbox) -> Rendered:
         subject = printable(request.path) or "repository"
-        parts = [json.dumps(self.gathered.values).encode(), *(each.raw for each in self.marked)]
-        rows = sandbox.run("substitute", self._options(request), parts, decode_row, subject=subject)
-        refuse([row for row in rows if isinstance(row, Problem)])
+        rows = self._rows(self.gathered.values, request, sandbox)
+        problems = [row for row in rows if isinstance(row, Problem)]
+        refuse(self._told(problems, request, sandbox) if problems else [])
         found = [row for row in rows if isinstance(row, Substituted)]
         if [row.number for row in found] != list(range(len(self.marked))):
             raise RenderFailed.of(subject, "was not answered by the render child")
         return _with(self.rendered, {id(self.marked[row.number]): row.manifest for row in found})
+
+    def _rows(self, values: Mapping[str, str], request: RenderRequest, sandbox: Sandbox) -> Sequence[Substituted | Problem]:
+        parts = [json.dumps(values).encode(), *(each.raw for each in self.marked)]
+        return sandbox.run("substitute", self._options(request), parts, decode_row, subject=printable(request.path) or "repository")
+
+    def _told(self, problems: Sequence[Problem], request: RenderRequest, sandbox: Sandbox) -> Sequence[Problem]:
+        """Return the mistakes that placeholders meet, too: any other may say what a Secret holds, by its words or by coming."""
+        secrets = {name: origin for name, origin in self.gathered.origins.items() if origin.startswith("Secret ")}
+        if not secrets or request.placeholders or request.told:
+            return problems
+        beside = self._rows({**self.gathered.values, **dict.fromkeys(secrets, PLACEHOLDERS[1])}, request, sandbox)
+        alike = [each for each in problems if each in beside]
+        seen = f"fails with the values of {', '.join(sorted({*secrets.values()}))}, and not without them: what is said of it isn't shown"
+        fix = f"who may see them sees it by: anneal render {request.called.name} --show-secrets"
+        return alike or [Problem(printable(request.path) or "repository", seen, fix=fix)]
 
     def _options(self, request: RenderRequest) -> dict[str, Any]:
         is_unasked = request.placeholders and not request.keys_known and self.settings.substitute_from

@@ -112,6 +112,21 @@ def test_a_name_that_nobody_knows_is_refused_unless_the_strategy_says_otherwise(
     assert data(rendered(sandbox, text, {"c": ""}, strategy="WithVariables")) == {"a": "x", "b": "y1"}
 
 
+def test_no_mistake_tells_which_of_many_guesses_is_what_a_secret_holds(sandbox: Sandbox) -> None:
+    big, guesses = "x" * (4 << 20), "0123456789abcdef"
+    tried = "\n---\n".join(CONFIG.replace("web", f"guess-{each}").format("{e: '${PW//hunt" + each + "/${BIG}}'}") for each in guesses)
+    cut = CONFIG.format("{e: '${PW:0:5}'}")
+    said = {
+        tuple(refused(sandbox, text, {"BIG": big}, Secret={"PW": value}))
+        for text, value in ((tried, "hunta"), (tried, "huntb"), (cut, "hunt\u00e9"), (CONFIG.format("{e: '${PW}'}"), "7"))
+    }
+    (told,) = said
+    (line,) = told
+    assert line.startswith("deploy: fails with the values of Secret db, and not without them: what is said of it isn't shown; who may")
+    [alike] = refused(sandbox, tried + "\n---\n" + CONFIG.format("{a: '${nobody}'}"), {"BIG": big}, Secret={"PW": "hunta"})
+    assert "names the variable nobody" in alike
+
+
 def test_an_object_of_the_cluster_that_is_missing_is_named(sandbox: Sandbox) -> None:
     text, missing = CONFIG.format("{a: 'x${a}'}"), SubstituteFrom("Secret", "none")
     with pytest.raises(ValuesInvalid, match=r"^Secret none: isn't there, in namespace shop; postBuild\.substituteFrom"):
@@ -297,7 +312,7 @@ def test_many_large_values_end_with_a_refusal_not_with_the_childs_death(sandbox:
     ("kind", "name", "value", "says"),
     [
         ("Secret", "app.conf", b"x", "Secret db: has the key app.conf, and postBuild takes each as the name of a variable"),
-        ("ConfigMap", "a", b"x" * 10_000_000, "ConfigMap vars: holds 10,000,000 bytes in a; a variable has at most 1,048,576"),
+        ("ConfigMap", "a", b"x" * 10_000_000, "ConfigMap vars: holds more in a than the 1,048,576 bytes that a variable has"),
         ("Secret", "a", b"\xff", "Secret db: isn't UTF-8 in a"),
     ],
 )

@@ -54,6 +54,8 @@ def test_a_target_with_statefulsets_may_list_claims_and_let_go_those_that_would_
     declared = body("StatefulSet", "db", "shop", spec={"persistentVolumeClaimRetentionPolicy": {"whenDeleted": policy}})
     needed = NeededKinds((sets,), ("shop",), (declared,))
     assert target_grants(TARGET, needed)[0] == Grant("shop", "", "persistentvolumeclaims", verbs)
+    opened = target_grants(replace(TARGET, prune=Prune(kinds=("PersistentVolumeClaim",))), needed)
+    assert opened[:2] == (Grant("", "", "persistentvolumes", ("get",)), Grant("shop", "", "persistentvolumeclaims", ("get", *verbs)))
 
 
 def test_a_target_that_may_use_every_namespace_needs_a_cluster_role() -> None:

@@ -197,6 +197,14 @@ def test_an_admission_webhooks_message_about_a_secret_is_hidden(message: str) ->
     assert "immutable" not in str(error)
 
 
+def test_a_policy_that_speaks_of_users_is_no_authorizer() -> None:
+    message = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: User may not use db-hunter2"
+    error = refused(403, status(message, "Forbidden"), "PATCH", CONFIG_MAP, "ConfigMap/shop/a")
+    assert isinstance(error, ApiRefused), "so that what it says of hidden fields is left out"
+    plain = 'forbidden: User "u" cannot get path "/metrics"'
+    assert isinstance(refused(403, status(plain, "Forbidden"), "GET", "/metrics", "metrics"), AccessDenied)
+
+
 def test_a_custom_kind_called_secrets_isnt_a_secret() -> None:
     error = refused(422, status("spec.x: must be y", "Invalid"), "PATCH", "/apis/e.io/v1/namespaces/a/secrets/s", "Secret/a/s")
     assert "spec.x: must be y" in str(error)

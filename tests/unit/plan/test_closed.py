@@ -13,8 +13,15 @@ from handler.plan.closed import closed
 
 
 def manifest(kind: str = "Deployment", *hidden: str, **parts: Any) -> Manifest:
-    version = {"Deployment": "apps/v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1"}.get(kind, "v1")
+    versions = {"Deployment": "apps/v1", "CustomResourceDefinition": "apiextensions.k8s.io/v1", "Release": "helm.example.com/v1"}
+    version = versions.get(kind, "v1")
     return replace(Manifest.of({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, **parts}), hidden=hidden)
+
+
+def given(command: str) -> dict[str, Any]:
+    """What runs a command beside a variable from a Secret."""
+    variable = {"name": "PW", "valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}}}
+    return {"spec": {"template": {"spec": {"containers": [{"command": ["sh", command], "env": [variable]}]}}}}
 
 
 ENV = {"spec": {"template": {"spec": {"containers": [{"env": [{"name": "DB_PASSWORD", "value": "x"}]}]}}}}
@@ -35,6 +42,12 @@ ENV = {"spec": {"template": {"spec": {"containers": [{"env": [{"name": "DB_PASSW
         (manifest("Deployment", **ENV), True),
         (manifest("Deployment", spec={"automountServiceAccountToken": True, "tokenName": "x", "secretRef": {"name": "y"}}), False),
         (manifest("CustomResourceDefinition", spec={"schema": {"password": "text"}}), False),
+        (manifest("Deployment", **given("psql --password=$(PW)")), True),
+        (manifest("Deployment", **given("psql")), False),
+        (manifest("Deployment", spec={"template": {"spec": {"containers": [{"command": ["$(HOST)"]}]}}}), False),
+        (manifest("Release", spec={"valuesFrom": [{"kind": "Secret", "name": "db"}]}), True),
+        (manifest("Release", spec={"valuesFrom": [{"kind": "ConfigMap", "name": "db"}]}), False),
+        (manifest("Release", spec={"store": {"secretRef": {"name": "db"}}}), True),
     ],
 )
 def test_an_object_that_holds_what_isnt_shown_is_closed(declared: Manifest, is_closed: bool) -> None:

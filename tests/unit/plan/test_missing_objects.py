@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from handler.model.errors import Problem
 from handler.model.names import Identity
 from handler.plan.admission import Desired
-from handler.plan.missing_objects import MissingObject, among, declare, put_before, read, without, without_namespace
+from handler.plan.missing_objects import MissingObject, among, declare, is_told, put_before, read, without, without_namespace
 from tests.unit.plan.samples import desired, document, target
 
 RBAC = "rbac.authorization.k8s.io"
@@ -52,6 +53,13 @@ def account(name: str, namespace: str = "shop") -> Desired:
 )
 def test_only_words_that_name_an_object_say_that_it_is_missing(text: str, found: tuple[MissingObject, ...]) -> None:
     assert read(text) == found
+
+
+def test_what_is_missing_is_named_unless_its_name_may_be_a_value_that_isnt_in_git() -> None:
+    missing, named = MissingObject("serviceaccount", "", "hunter2"), pod(serviceAccountName="hunter2")
+    hidden = replace(named, manifest=replace(named.manifest, hidden=("/spec/serviceAccountName",)))
+    other = replace(named, manifest=replace(named.manifest, hidden=("/spec/nodeName",)))
+    assert [is_told(missing, each) for each in (named, hidden, other)] == [True, False, True]
 
 
 @pytest.mark.parametrize(

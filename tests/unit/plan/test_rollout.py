@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,6 +64,13 @@ def test_an_object_stands_in_the_stage_of_the_first_group_with_a_step_for_it() -
     assert [(str(identity), item.mode) for identity, item in found.doomed.items()] == [("ConfigMap/shop/d", Mode.DELETE)]
     assert found.notes == ("1 object that no step names is applied before the first group",)
     assert {identity.name for identity in found.named} == {"b", "c", "d", "web"}
+
+
+def test_a_rollout_with_values_that_arent_in_git_is_refused_by_their_places() -> None:
+    written = replace(rollout(group(("a", "hunter2"))), hidden=("/spec/groups/0/steps/0/action",))
+    with pytest.raises(ManifestInvalid, match="holds values that aren't in git: /spec/groups/0/steps/0/action; write there only") as error:
+        planned_rollout(FILES, written)
+    assert "hunter2" not in str(error.value)
 
 
 def test_each_step_that_is_not_done_is_due() -> None:
