@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.model.manifest import at, items_at
-from handler.model.names import GroupKind, Identity, identity_of
+from handler.model.names import ACTS, GroupKind, Identity, identity_of
 from handler.model.plan import OF_ITS_OWN, Action, Cause, Change, Gone
 
 REMADE = frozenset(
@@ -160,7 +160,10 @@ def _round(
 
 def may_own_more(changes: Iterable[Change]) -> tuple[str, ...]:
     """Return one line of what goes and may own what no LIST has shown."""
-    going = sorted(change.identity for change in changes if change.removes and change.cause not in OF_ITS_OWN)
+    removed = [change for change in changes if change.removes]
+    going = sorted(
+        each.identity for each in removed if each.cause not in OF_ITS_OWN or each.identity.group_kind not in ACTS
+    )  # those own their pods
     if not going:
         return ()
     named = ", ".join(map(str, going[:_NAMED])) + (f" and {len(going) - _NAMED} more" if len(going) > _NAMED else "")

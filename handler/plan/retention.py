@@ -22,21 +22,22 @@ from typing import Any
 from handler.config.settings import Target
 from handler.health.kinds.built_in import removes_itself
 from handler.model.manifest import at, items_at
-from handler.model.names import GroupKind, Identity, identity_of, uid_and_version
+from handler.model.names import GroupKind, Identity, identity_of
 from handler.model.plan import Action, Cause, Change, Gone
 from handler.plan.admission import listed
 
 STATEFUL_SET = GroupKind("apps", "StatefulSet")
 CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
 STAY = "; its claims stay: whenDeleted is set to Retain first"
-_JOB = GroupKind("batch", "Job")
+_JOB, _AUTOSCALER = GroupKind("batch", "Job"), GroupKind("autoscaling", "HorizontalPodAutoscaler")
 _SNAPSHOT, _CONTENT = (GroupKind("snapshot.storage.k8s.io", kind) for kind in ("VolumeSnapshot", "VolumeSnapshotContent"))
 BACKED = {CLAIM: (VOLUME, ("spec", "volumeName")), _SNAPSHOT: (_CONTENT, ("status", "boundVolumeSnapshotContentName"))}
 """What holds the data of another object, and the field that names it there."""
 _RECLAIM = {VOLUME: ("spec", "persistentVolumeReclaimPolicy"), _CONTENT: ("spec", "deletionPolicy")}
 _POLICY = "persistentVolumeClaimRetentionPolicy"
 _SECRET, _TOKEN = GroupKind("", "Secret"), "kubernetes.io/service-account-token"
-_ACCOUNT, _TTL = ("metadata", "annotations", "kubernetes.io/service-account.name"), ("spec", "ttlSecondsAfterFinished")
+_ACCOUNT, _TTL = ("kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"), ("spec", "ttlSecondsAfterFinished")
+_CLAIMED, _RECLAIMING = "claimRef", ("Delete", "Recycle")
 _LEFT = ("Released", "Failed")  # phases of a volume that its claim has left
 _MOST = 10_000  # ordinals whose claims are named
 Object = Mapping[str, Any]
@@ -49,8 +50,13 @@ def deletes_claims(body: Object, when: str) -> bool:
 
 
 def reduced(live: Object) -> dict[str, Any]:
-    """Return what of a StatefulSet says which claims go with it, of a claim which volume does; of others nothing."""
+    """Return what of an object says which claims or volumes go with it, or whether it goes once it is written; of most nothing."""
     kind = identity_of(dict(live)).group_kind
+    if kind == VOLUME:
+        spec = {key: at(live, "spec", key) for key in (_RECLAIM[VOLUME][1], _CLAIMED)}
+        return {"spec": spec, "status": {"phase": at(live, "status", "phase")}}
+    if kind == _SECRET:
+        return {"type": _TOKEN} if at(live, "type") == _TOKEN else {}
     if kind in BACKED:
         first, name = BACKED[kind][1]
         return {first: {name: at(live, first, name)}}
@@ -115,16 +121,27 @@ def _lost(one: Identity, body: Object, ordinals: Iterable[int]) -> tuple[Gone, .
 def lost_by_write(live: Object, wanted: Object) -> tuple[Gone, ...]:
     """Return what goes once a live object is as wanted; claims by their names alone: whether they are there isn't known."""
     identity = identity_of(dict(live))
+    own = Gone(identity, str(at(live, "metadata", "uid") or ""), Cause.WRITTEN, is_member=True)
+    if at(live, "metadata", "deletionTimestamp") and at(live, "metadata", "finalizers") and not at(wanted, "metadata", "finalizers"):
+        return (own,)
     if identity.group_kind == STATEFUL_SET:
         return _lost(identity, wanted, _scaled_away(live, wanted))
-    own, policy = Gone(identity, uid_and_version(dict(live))[0], Cause.WRITTEN, is_member=True), _RECLAIM[VOLUME]
-    if identity.group_kind == VOLUME and at(live, "status", "phase") in _LEFT:
-        return (replace(own, cause=Cause.VOLUME),) if at(wanted, *policy) == "Delete" != at(live, *policy) else ()
+    if identity.group_kind == VOLUME:
+        return (replace(own, cause=Cause.VOLUME),) if _reclaims(live, wanted) else ()
     is_over = identity.group_kind == _JOB and is_finished(live)
     if is_over and removes_itself(dict(wanted)) and at(wanted, *_TTL) != at(live, *_TTL):
         return (replace(own, counted=False),)
-    moved = identity.group_kind == _SECRET and at(live, "type") == _TOKEN and at(wanted, *_ACCOUNT) != at(live, *_ACCOUNT)
-    return (own,) if moved else ()
+    is_token = identity.group_kind == _SECRET and at(live, "type") == _TOKEN
+    named = {key: at(wanted, "metadata", "annotations", key) for key in _ACCOUNT}
+    moved = [key for key, said in named.items() if said and said != at(live, "metadata", "annotations", key)]
+    return (own,) if is_token and (moved or not named[_ACCOUNT[0]]) else ()
+
+
+def _reclaims(live: Object, wanted: Object) -> bool:
+    """Whether a volume is deleted, or emptied, once it is as wanted: its claim has left it, or is another one by its uid."""
+    policy, claimed = at(wanted, *_RECLAIM[VOLUME]), at(wanted, "spec", _CLAIMED, "uid")
+    is_left = at(live, "status", "phase") in _LEFT and policy != at(live, *_RECLAIM[VOLUME])
+    return policy in _RECLAIMING and bool(is_left or (claimed and claimed != at(live, "spec", _CLAIMED, "uid")))
 
 
 def _scaled_away(live: Object, wanted: Object) -> Iterator[int]:
@@ -132,6 +149,31 @@ def _scaled_away(live: Object, wanted: Object) -> Iterator[int]:
     there, stay = _there(live), _ordinals(wanted)
     if deletes_claims(wanted, "whenScaled") and not (deletes_claims(live, "whenScaled") and stay == _ordinals(live)):
         yield from chain(range(there.start, min(there.stop, stay.start)), range(max(there.start, stay.stop), there.stop))
+
+
+def scales(change: Change) -> Identity | None:
+    """Return the StatefulSet that a change may scale down beside its own writes: as it is made, or by an autoscaler; None: none.
+
+    A new one adopts the pods that an earlier one has left; the maximum of an autoscaler holds at once.
+    """
+    one, is_new = change.identity, change.action is Action.CREATE
+    if one.group_kind == STATEFUL_SET:
+        return one if is_new else None
+    scaled = at(change.manifest.body(), "spec", "scaleTargetRef") if one.group_kind == _AUTOSCALER and change.manifest else None
+    is_other = is_new or any(each.path.startswith(("spec.maxReplicas", "spec.scaleTargetRef")) for each in change.fields)
+    is_set = at(scaled, "kind") == STATEFUL_SET.kind and is_other
+    return Identity(STATEFUL_SET.group, STATEFUL_SET.kind, one.namespace, str(at(scaled, "name"))) if is_set else None
+
+
+def scaled_by(change: Change, body: Object, claims: Iterable[Identity]) -> tuple[Gone, ...]:
+    """Return which claims of a StatefulSet (`body`) go because of a change that scales it so: those of the ordinals above its replicas."""
+    own = change.identity.group_kind == STATEFUL_SET
+    most = None if own or change.manifest is None else at(change.manifest.body(), "spec", "maxReplicas")
+    stay = _ordinals(body) if own else range(_ordinals(body).start, _ordinals(body).start + (most if isinstance(most, int) else 0))
+    prefixes = {f"{template}-{at(body, 'metadata', 'name')}" for template in _templates(body)}
+    named = ((one, *one.name.rpartition("-")[::2]) for one in claims) if deletes_claims(body, "whenScaled") else ()
+    beyond = (one for one, above, number in named if above in prefixes and number.isdecimal() and int(number) not in stay)
+    return tuple(Gone(one, "", Cause.VOLUME, change.identity) for one in beyond)
 
 
 def is_finished(job: Object) -> bool:
@@ -142,7 +184,7 @@ def is_finished(job: Object) -> bool:
 
 def unopened(changes: Iterable[Change], target: Target) -> dict[tuple[str, str, str], str]:
     """Return what goes once something is written, and `prune.kinds` doesn't name: it waits for a person, each with why."""
-    written = (change for change in changes if change.action in (Action.UPDATE, Action.RECREATE))
+    written = (change for change in changes if change.action in (Action.CREATE, Action.UPDATE, Action.RECREATE))
     waits = [gone for change in written for gone in change.takes if gone.identity.group_kind == (CLAIM if gone.by else VOLUME)]
     said = {gone: f"{gone}; prune.kinds of target {target.name} doesn't name {gone.identity.kind}" for gone in waits}
     return {gone.key(): why for gone, why in said.items() if not listed(gone.identity.group_kind, target.prune.kinds)}

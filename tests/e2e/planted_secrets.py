@@ -70,12 +70,14 @@ def run(shop: Shop, job: Job) -> Result:
     return results[0]
 
 
-def assert_silent(shop: Shop, logged: io.StringIO, *results: Result, planted: Sequence[str] = (CANARY, OTHER)) -> None:
+def surfaces(shop: Shop, logged: io.StringIO, *results: Result) -> dict[str, str]:
+    """Return the text of all that shows results and the record to people and programs."""
     state = shop.kubectl.tried("get", "cm", f"anneal-{shop.name}", "-n", STATES, "-o", "yaml").stdout
     stored = shop.handler.store(shop.target).read()
     row = TargetRow(shop.target, time.time(), state=stored.state)
     reader = TargetStatusReader(shop.settings, shop.handler.records)
-    outputs = {
+    assert logged.getvalue(), "the runs were logged"
+    return {
         "results": repr(results),
         "messages": "".join(map(told, results)),
         "state": state,
@@ -86,7 +88,10 @@ def assert_silent(shop: Shop, logged: io.StringIO, *results: Result, planted: Se
         "metrics": "".join(map(str, SCRAPED)),
         "log": logged.getvalue(),
     }
-    assert logged.getvalue(), "the runs were logged"
+
+
+def assert_silent(shop: Shop, logged: io.StringIO, *results: Result, planted: Sequence[str] = (CANARY, OTHER)) -> None:
+    outputs = surfaces(shop, logged, *results)
     found = [(where, text) for where, output in outputs.items() for value in planted for text in spellings(value) if text in output]
     assert found == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -20,7 +21,7 @@ from tests.e2e.api_proxy import Wired
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map
 from tests.e2e.one_target import Shop, told
-from tests.e2e.planted_secrets import CANARY, OTHER, assert_plans_silent, assert_silent, run
+from tests.e2e.planted_secrets import CANARY, OTHER, assert_plans_silent, assert_silent, run, surfaces
 from tests.e2e.rbac_rights import ALL, DEPLOYER, allow
 from tests.e2e.rendered_trees import get, push_files, text_of, unchanged, workload
 
@@ -105,3 +106,54 @@ def test_no_secret_shows_anywhere_however_short_it_is(shop: Shop, logged: io.Str
     assert_silent(shop, logged, *results, planted=(CANARY, OTHER))
     assert_plans_silent([each for each in results if each.plan])
     assert "many" not in json.dumps(plain(shop.state().history))
+
+
+RIGHT, WRONG = "canary7f3a9c", "canary0b1d2e"
+_VARIES = re.compile(
+    r"resource_?[vV]ersion\W+\d+|\d{4}-\d\d-\d\d[T ][\d:.]+(Z|\+00:00)?|\bapplyset-[\w-]+-v1\b|\b[0-9a-f]{12,64}\b"
+    r"|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b\d+\.\d+\b|\b\d{4,}\b"
+)
+"""What no two shops have alike."""
+
+
+def guessing(guess: str) -> list[dict[str, str]]:
+    """Return what an author pushes, one after the other, who guesses what the Secret holds."""
+    used, web = MAP, text_of(workload(replicas="${count}"))
+    written = json.dumps({f"k{cut}": guess[:cut] for cut in (6, 8, len(guess))})
+    literal = used.replace("${password}", guess)
+    named = workload(replicas="${count}")
+    named["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "DB_PASSWORD", "value": "${password}"}]
+    beside = text_of(named)
+    return [
+        {"deploy/map.yaml": used, "deploy/web.yaml": web},
+        {
+            "deploy/map.yaml": f"{used}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: guess}}\ndata: {written}\n",
+            "deploy/web.yaml": web,
+        },
+        {"deploy/map.yaml": literal, "deploy/web.yaml": web},
+        {"deploy/map.yaml": used, "deploy/web.yaml": text_of(named | {"spec": named["spec"] | {f"{guess}x": 1}})},
+        {"deploy/map.yaml": used.replace("name: out", f"name: out, labels: {{a: {guess}!}}"), "deploy/web.yaml": beside},
+    ]
+
+
+def test_the_same_is_shown_of_a_guess_whatever_the_secret_holds(open_shop: Open, logged: io.StringIO) -> None:
+    def shown(password: str) -> tuple[dict[str, str], list[Outcome]]:
+        shop = open_shop()
+        shop.create_namespace()
+        shop.configure(namespace=shop.name, namespaces=(shop.name,), post_build=SETTINGS)
+        settle(shop, password=password)
+        results, since = list[Result](), len(logged.getvalue())
+        for files in guessing(RIGHT):
+            push_files(shop, files)
+            results += [run(shop, shop.job("oneoff", dry_run=True)), run(shop, shop.job())]
+        found = surfaces(shop, logged, *results) | {"log": logged.getvalue()[since:]}
+        del found["results"], found["metrics"]  # Python's own words, and times
+        found["plans"] = json.dumps([plain(result.plan) for result in results])
+        return {where: _VARIES.sub("?", text.replace(shop.name, "SHOP")) for where, text in found.items()}, [
+            each.outcome for each in results
+        ]
+
+    (right, outcomes), (wrong, _) = shown(RIGHT), shown(WRONG)
+    assert outcomes[1::2] == [Outcome.APPLIED, Outcome.APPLIED, Outcome.APPLIED, Outcome.FAILED, Outcome.FAILED]
+    for where, text in right.items():
+        assert text == wrong[where], where

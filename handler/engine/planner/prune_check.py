@@ -87,7 +87,7 @@ class PruneCheck:
         identity, none = change.identity, frozenset[str]()
         if identity.group_kind == CRD:
             served = custom_kinds(self.discovery.listable(), identity)
-            found = self._known(lambda: [live for kind in served for live in metadata(self.api, kind, "")])
+            found = self._known(lambda: [live for kind in served for live in metadata(self.api, kind, "")]) if served else None
         else:
             found = self._known(partial(self._content, identity.name, none, none))
         if found is None:

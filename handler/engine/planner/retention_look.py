@@ -1,6 +1,6 @@
 """Looks at claims and volumes that the changes of a plan take along by a policy; only where there are such changes. Writes nothing.
 
-    a StatefulSet goes, or is scaled down     one LIST of the claims of its namespace
+    a StatefulSet goes, or is scaled down     one LIST of the claims of its namespace; also by an autoscaler, or as a new one
     a claim goes, or a VolumeSnapshot         a GET of the volume, or content, that is bound to it
 
 Law: claims go only where `prune.kinds` names claims and none of them is protected; else their StatefulSet lets all of them go first. What
@@ -9,7 +9,7 @@ can't be read keeps what may take it along. A volume that can't be read is taken
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from handler.model.errors import AccessDenied
 from handler.model.names import Identity, Resource, identity_of
 from handler.model.plan import Action, Cause, Change, Gone
 from handler.plan import retention
-from handler.plan.admission import NAMESPACE, listed
+from handler.plan.admission import NAMESPACE, Desired, listed
 from handler.plan.dependants import Dependant, dependant_of
 from handler.plan.inventory import is_member
 from handler.plan.prune import kept_by_mark, protection
@@ -48,12 +48,14 @@ def claims_of(api: Api, namespace: str) -> dict[Identity, Object]:
     return {identity_of(live): live for page in pages(api, Listing(CLAIMS, namespace)) for live in page}
 
 
-def claims_along(changes: Sequence[Change], check: PruneCheck, declared: Collection[Identity] = ()) -> RetentionFindings:
-    """Return the changes of StatefulSets with the claims that go with them. `declared`: by git, which keeps a claim."""
+def claims_along(changes: Sequence[Change], check: PruneCheck, declared: Mapping[Identity, Desired]) -> RetentionFindings:
+    """Return the changes of StatefulSets, and of what scales them, with the claims that go. `declared`: by git, which keeps a claim."""
     found = RetentionFindings()
     spaces = {change.identity for change in changes if change.action is Action.PRUNE}
     sets = [change for change in changes if change.identity.group_kind == retention.STATEFUL_SET and (change.removes or change.takes)]
-    for namespace in sorted({change.identity.namespace for change in sets}):
+    scaling = [(change, declared[one].manifest.body()) for change in changes if (one := retention.scales(change)) in declared and one]
+    scaling = [(change, body) for change, body in scaling if retention.deletes_claims(body, "whenScaled")]
+    for namespace in sorted({change.identity.namespace for change in (*sets, *(change for change, _ in scaling))}):
         here = [change for change in sets if change.identity.namespace == namespace]
         try:
             claims = claims_of(check.api, namespace)
@@ -64,6 +66,8 @@ def claims_along(changes: Sequence[Change], check: PruneCheck, declared: Collect
             found.kept.update(unread)
             found.unread.update(unread)
             continue
+        scaled = ((change, body) for change, body in scaling if change.identity.namespace == namespace)
+        here += [replace(change, takes=takes) for change, body in scaled if (takes := retention.scaled_by(change, body, claims))]
         ours = {one: is_member(live, one, check.ours) for one, live in claims.items()}
         owned = (dependant_of(live, is_member=ours[one], kept=protection(live, check.target)) for one, live in claims.items())
         found.listed.extend(filter(None, owned))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from handler.engine.health.target_health import MISSING, HealthLook, judged_absent
@@ -22,7 +22,7 @@ from handler.model.errors import AnnealError, Basis
 from handler.model.hidden_fields import WHOLE
 from handler.model.names import Identity
 from handler.model.numbers import many
-from handler.model.plan import Plan
+from handler.model.plan import Action, Change, Plan
 from handler.plan.admission import Desired
 from handler.state.record import State
 
@@ -43,6 +43,7 @@ def plan(run: RunContext, inputs: Inputs) -> Planned:
     missing = dict.fromkeys(due & judged_absent(run.state, run.deps.health), MISSING)
     planned = replace(planned, health={**missing, **planned.health})
     run.round.looked = HealthLook(planned.health)
+    planned = replace(planned, plan=_written(planned.plan, _once_hidden(inputs.prepared, run.state)))
     notes = (*planned.plan.notes, *remarks(run, inputs, planned.plan), *_outside(planned.plan, run.job.target))
     return replace(planned, plan=replace(planned.plan, notes=notes))
 
@@ -141,14 +142,29 @@ def _kept(plan: Plan, target: str) -> str:
     return f"{seen}: anneal plan {target} shows after this run what the next one prunes"
 
 
+def _once_hidden(prepared: Prepared, state: State) -> frozenset[Identity]:
+    """Return the objects that may hold a value that isn't in git until what git declares of them now is deployed."""
+    return frozenset(state.health.closed) - prepared.closed
+
+
 def _hiding(prepared: Prepared, state: State) -> tuple[tuple[Desired, ...], ...]:
-    """Return the stages; what lives of an object may hold a value that isn't in git until what git declares of it now is deployed."""
-    once = frozenset(state.health.closed) - prepared.closed
+    """Return the stages; what lives of some objects is hidden."""
+    once = _once_hidden(prepared, state)
 
     def hidden(item: Desired) -> Desired:
         return replace(item, manifest=replace(item.manifest, hidden=(WHOLE,))) if item.identity in once else item
 
     return tuple(tuple(map(hidden, stage)) for stage in prepared.stages) if once else prepared.stages
+
+
+def _written(plan: Plan, once: Collection[Identity]) -> Plan:
+    """Return a plan that writes some objects without a word of their fields, also where they live so: that would tell what they hold."""
+
+    def written(change: Change) -> Change:
+        is_asked = change.identity in once and change.action in (Action.UNCHANGED, Action.UPDATE) and change.uid
+        return replace(change, action=Action.UPDATE, fields=(), undeclared=()) if is_asked else change
+
+    return replace(plan, stages=tuple(tuple(map(written, stage)) for stage in plan.stages)) if once else plan
 
 
 def _outside(plan: Plan, target: str) -> Iterator[str]:

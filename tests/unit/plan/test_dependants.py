@@ -110,7 +110,9 @@ def test_an_owner_that_git_has_dropped_takes_along_only_what_may_not_be_written_
 def test_what_goes_may_own_what_was_not_listed_which_is_one_line() -> None:
     (line,) = may_own_more([PRUNE, *(Change(Action.PRUNE, named(name), name) for name in "cba")])
     assert line.startswith("ConfigMap/shop/a, ConfigMap/shop/b, ConfigMap/shop/c and 1 more may own more: ")
-    assert may_own_more([Change(Action.RECREATE, OWNER, "owner", cause=Cause.FINISHED), declared("a", Action.UPDATE)]) == ()
+    job, hook = named("job", "Job", "batch"), named("hook")
+    assert may_own_more([Change(Action.RECREATE, job, "j", cause=Cause.FINISHED), declared("a", Action.UPDATE)]) == ()
+    assert may_own_more([Change(Action.RECREATE, hook, "h", cause=Cause.REPEATED)]), "a Job owns its pods; another hook may own anything"
 
 
 def test_an_object_without_owners_goes_with_nothing() -> None:
