@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ import click
 from handler.app import pause
 from handler.cli import reports
 from handler.cli.apply import show
+from handler.cli.retire_guards import is_same
 from handler.cli.run_job import follow, retry, run
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
@@ -136,8 +137,11 @@ def promote(session: Session, target: str | None, commit: str, force: bool, dry_
 
 
 # --- retarget, unlock
-def retarget(session: Session, target: str | None, yes: bool) -> int:
-    """Accept the repository, installation and cluster that TARGET's configuration names now."""
+def retarget(session: Session, target: str | None, repository: str, yes: bool) -> int:
+    """Accept the repository, installation and cluster that TARGET's configuration names now.
+
+    Raises RequestRefused: the record may be another configuration's, and its repository isn't named.
+    """
     chosen = session.target(target)
     handler, output = session.handler, session.output
     store = handler.store(chosen)
@@ -153,8 +157,7 @@ def retarget(session: Session, target: str | None, yes: bool) -> int:
     moved = {} if state.fresh else {key: [getattr(state, key), value] for key, value in wanted.items() if getattr(state, key) != value}
     for key, (was, becomes) in moved.items():
         output.line(f"{key.replace('_', ' ')}: {was} → {becomes}")
-    asked = bool(moved) and not yes
-    if asked and not (output.interactive and output.confirm(f"Let {chosen.name} take that over, with all its objects?")):
+    if moved and not _may_take(session, state, moved, repository, yes=yes):
         output.line("nothing was changed; -y accepts it without asking", "warn", err=True)
         return reports.FAILED
 
@@ -169,6 +172,17 @@ def retarget(session: Session, target: str | None, yes: bool) -> int:
     if output.as_json:
         output.document({"target": chosen.name, "accepted": moved})
     return reports.DONE_CODE
+
+
+def _may_take(session: Session, state: State, moved: Collection[str], repository: str, *, yes: bool) -> bool:
+    """Return whether a record may be taken over: `-y` was given, or a person agrees; it is known to be this configuration's own."""
+    output, question = session.output, f"Let {state.target} take that over, with all its objects?"
+    if "repository" not in moved or not session.settings.is_shared or is_same(repository, state.repository):
+        return yes or (output.interactive and output.confirm(question))
+    if yes or not output.interactive:
+        seen = f"installation {state.installation} is no name of its own: the record may be another configuration's, which runs it"
+        raise RequestRefused.of(f"target {state.target}", seen, fix="add --repository URL, the record's, as it stands above")
+    return is_same(output.ask(f"{question} Another configuration may have it: type the record's repository", ""), state.repository)
 
 
 def unlock(session: Session, target: str | None) -> int:

@@ -106,12 +106,13 @@ def refuse_strangers(request: RetireRequest, asked: Retire, shown: Retirement, *
     if not is_configured and (server := asked.server()):
         seen = f"the server {server} looks after it: a configuration has it still"
         raise RequestRefused.of(subject, seen, fix="take it out of that, and let the server read that")
-    if request.repository and (found or shown.going) and not _is_same(request.repository, found):
+    if request.repository and (found or shown.going) and not is_same(request.repository, found):
         fix = f"to see what it has: {request.shown(repository='', dry_run=True, yes=False)}"
         raise RequestRefused.of(subject, f"is of {found or 'no repository yet'}, not of {request.repository}", fix=fix)
 
 
-def _is_same(named: str, found: str) -> bool:
+def is_same(named: str, found: str) -> bool:
+    """Whether a repository that was named is the one that a record has."""
     return named == found or bool(found and repository_key(named) == repository_key(found))
 
 
@@ -135,7 +136,7 @@ def is_agreed(session: Session, request: RetireRequest, question: str, looks: Se
     if not unnamed:
         return output.confirm(f"{question}?")
     typed = output.ask(f"{question}? Another configuration may have it: type its repository", "")
-    return all(_is_same(typed, each) for each in known)
+    return all(is_same(typed, each) for each in known)
 
 
 def place(settings: Settings, session: Session, name: str, configured: Target | None) -> Target:

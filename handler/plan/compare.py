@@ -201,10 +201,7 @@ def _undeclared(
 
 
 def _owners(item: Desired | None, live: dict[str, Any]) -> tuple[str, ...] | None:
-    """Return the uids of what owns an object once it is applied: those that ours alone wrote, and git has dropped, are none.
-
-    None: nothing is applied.
-    """
+    """Return the uids of what owns an object once it is applied: not those that ours alone wrote, and git has dropped; None: it isn't."""
     if item is None or (_OWNED not in item.manifest.raw and not live["metadata"].get("ownerReferences")):
         return None
     if item.mode not in (Mode.APPLY, Mode.RECREATE) or item.reason or steering.left_alone(live):

@@ -43,17 +43,28 @@ def check(item: Desired, crd: Manifest) -> list[Problem]:
 def narrowed(live: dict[str, Any], declared: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield name and schema of each version by which instances of a live CRD may lose fields once it is as declared.
 
-    A version that is new is compared with the one that is stored, unless a webhook converts.
+    What is stored from now on is compared with what was, and a version that is new with that, too, unless a webhook converts.
     """
     schemas = {at(each, "name"): at(each, "schema", "openAPIV3Schema") for each in items_at(live, "spec", "versions")}
-    stored = next((schemas[at(each, "name")] for each in items_at(live, "spec", "versions") if at(each, "storage") is True), None)
+    was_stored = schemas.get(stored(live))
     converts = at(declared, "spec", "conversion", "strategy") == "Webhook"
     for each in items_at(declared, "spec", "versions"):
         name, schema = str(at(each, "name")), at(each, "schema", "openAPIV3Schema")
-        before = schemas.get(name, None if converts else stored)
-        is_used = at(each, "served") is True or at(each, "storage") is True
-        if is_used and before is not None and {*_fields(before)} - {*_fields(schema)}:
+        is_stored = at(each, "storage") is True
+        before = [schemas.get(name, None if converts else was_stored), was_stored if is_stored and not converts else None]
+        if (at(each, "served") is True or is_stored) and any(_lacks(one, schema) for one in before if one is not None):
             yield name, schema
+
+
+def stored(crd: dict[str, Any]) -> str:
+    """Return the version in which a CRD's instances are stored."""
+    return next((str(at(each, "name")) for each in items_at(crd, "spec", "versions") if at(each, "storage") is True), "")
+
+
+def _lacks(before: Any, after: Any) -> bool:
+    """Whether a schema lacks what another has, or says more of what that keeps whatever it is."""
+    had, has = {*_fields(before)}, {*_fields(after)}
+    return bool(had - has) or any(f"{path.rpartition('.')[0]}.*" in had for path in has - had)
 
 
 def lost(schema: Any, instance: dict[str, Any]) -> set[str]:
@@ -78,7 +89,7 @@ def _schema(crd: Manifest, version: str) -> dict[str, Any] | None:
 
 
 def _unknown(schema: Any, value: Any, path: str) -> Iterator[str]:
-    if not isinstance(schema, dict) or schema.get(_KEEPS):
+    if not isinstance(schema, dict):
         return
     additional = schema.get("additionalProperties")
     if isinstance(value, list):
@@ -89,7 +100,9 @@ def _unknown(schema: Any, value: Any, path: str) -> Iterator[str]:
             yield from _unknown(additional, item, f"{path}.{key}")
     elif isinstance(value, dict) and not additional:
         own = () if path and not schema.get(_EMBEDDED) else _TYPED if path else _ROOT  # of each object, whatever its schema lists
-        yield from _unknown_properties(_mapping(schema.get("properties")), {key: value[key] for key in value if key not in own}, path)
+        properties = _mapping(schema.get("properties"))
+        kept = {key: value[key] for key in value if key not in own and (key in properties or not schema.get(_KEEPS))}
+        yield from _unknown_properties(properties, kept, path)
 
 
 def _unknown_properties(properties: dict[str, Any], value: dict[str, Any], path: str) -> Iterator[str]:

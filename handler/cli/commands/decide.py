@@ -63,6 +63,7 @@ def replay() -> None:
 
 @command("decide")
 @target_argument
+@click.option("--repository", default="", metavar="URL", help="The one of its record, where the installation has no name of its own.")
 @yes_option
 def retarget() -> None:
     """Accept the repository, installation and cluster that TARGET's configuration names now.

@@ -21,7 +21,7 @@ from handler.model.errors import ClusterUnavailable
 from handler.model.names import KUBERNIXOS, Identity, identity_of, uid_and_version
 from handler.model.plan import Action, Change
 from handler.model.render import Rendered
-from handler.plan.dependants import dependant_of
+from handler.plan.dependants import dependant_of, endpoints_of
 from handler.plan.kubernixos_leftovers import Leftovers, is_inside, is_looked_through
 from handler.plan.prune import judge, leaving, left_to
 
@@ -48,9 +48,11 @@ def with_leftovers(planner: Planner, planned: Planned, rendered: Rendered) -> Pl
     changes = _judged(planner, planned, list(going.values()))
     comparison = planned.decision.comparison
     owned = [*comparison.dependants.values(), *filter(None, map(dependant_of, unwanted))]
+    declared = {change.identity: change.uid for stage in planned.plan.stages for change in stage if change.uid}
+    owned += [each for change in changes for each in endpoints_of(change, declared, planned.desired)]
     parts = with_claims(PlanParts({}, {}, (*changes, *kept), ()), planner.prune_judge, comparison, owned)
-    found = (*planned.plan.prunes, *parts.prunes)
-    return replace(planned, plan=replace(planned.plan, prunes=found), bodies=planned.bodies | going, leftovers=rule)
+    found, notes = (*planned.plan.prunes, *parts.prunes), (*planned.plan.notes, *parts.notes)
+    return replace(planned, plan=replace(planned.plan, prunes=found, notes=notes), bodies=planned.bodies | going, leftovers=rule)
 
 
 def _declared(rendered: Rendered, target: Target) -> set[Identity]:

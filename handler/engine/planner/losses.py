@@ -115,14 +115,26 @@ def with_losses(
 
 
 # --- owners that git names
-def refuse_owners(check: PruneCheck, desired: Iterable[Desired], parts: PlanParts) -> None:
-    """Raise PlanRefused of every declared object with an owner that isn't there, can't be its owner, or goes by this plan."""
+def named_owners(check: PruneCheck, desired: Iterable[Desired]) -> dict[Identity, dict[str, Any]]:
+    """Return the owners that live of all that git names, whose they are."""
+    named = ((resource, item, name) for item in _owned(desired) for resource, _, name, _ in _references(check, item) if resource and name)
+    wanted = dict.fromkeys((resource, item.identity.namespace if resource.namespaced else "", name) for resource, item, name in named)
+    return probe(check.api, list(wanted))
+
+
+def refuse_owners(check: PruneCheck, desired: Iterable[Desired], parts: PlanParts, owners: Mapping[Identity, dict[str, Any]]) -> None:
+    """Raise PlanRefused of every declared object with an owner that isn't there, can't be its owner, or goes by this plan.
+
+    `owners`: see `named_owners`.
+    """
     going = {gone.uid for change in parts.all for gone in change.gone}
-    asked = [item for item in desired if _OWNED in item.manifest.raw and item.mode is not Mode.LEAVE]
-    live = _owners_of(check, asked)
-    problems = [problem for item in asked for problem in _of(check, item, going, live)]
+    problems = [problem for item in _owned(desired) for problem in _of(check, item, going, owners)]
     if problems:
         raise PlanRefused(*problems)
+
+
+def _owned(desired: Iterable[Desired]) -> list[Desired]:
+    return [item for item in desired if _OWNED in item.manifest.raw and item.mode is not Mode.LEAVE]
 
 
 def _references(check: PruneCheck, item: Desired) -> list[tuple[Resource | None, str, str, str]]:
@@ -130,13 +142,6 @@ def _references(check: PruneCheck, item: Desired) -> list[tuple[Resource | None,
     found = items_at(item.manifest.body(), "metadata", "ownerReferences")
     named = ((str(at(each, "apiVersion") or ""), *(str(at(each, key) or "") for key in ("kind", "name", "uid"))) for each in found)
     return [(check.discovery.find(version, kind), kind, name, uid) for version, kind, name, uid in dict.fromkeys(named)]
-
-
-def _owners_of(check: PruneCheck, items: Iterable[Desired]) -> dict[Identity, dict[str, Any]]:
-    """Return the owners that live of all that git names."""
-    named = ((resource, item, name) for item in items for resource, _, name, _ in _references(check, item) if resource and name)
-    wanted = dict.fromkeys((resource, item.identity.namespace if resource.namespaced else "", name) for resource, item, name in named)
-    return probe(check.api, list(wanted))
 
 
 def _of(check: PruneCheck, item: Desired, going: set[str], live: Mapping[Identity, dict[str, Any]]) -> Iterable[Problem]:

@@ -53,8 +53,10 @@ def _lost(live: dict[str, Any], declared: dict[str, Any], api: Api, discovery: D
     kind = GroupKind(str(at(live, "spec", "group")), str(at(live, "spec", "names", "kind")))
     served, fields, holders = discovery.preferred(kind), set[str](), set[str]()
     names = [str(at(each, "name")) for each in items_at(live, "spec", "versions") if at(each, "served") is True]
+    converts = at(live, "spec", "conversion", "strategy") == "Webhook"
     for version, schema in crd_schema.narrowed(live, declared) if served else ():
-        resource = replace(served, version=version) if served and version in names else served
+        shown = version if converts else crd_schema.stored(live)  # what is stored shows most, where nothing converts it
+        resource = replace(served, version=shown) if served and shown in names else served
         try:
             for instance in (each for page in pages(api, Listing(resource)) for each in page) if resource else ():
                 if more := crd_schema.lost(schema, instance):

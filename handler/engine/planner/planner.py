@@ -39,7 +39,7 @@ from handler.plan import former_marks, guards, retention
 from handler.plan.admission import Desired
 from handler.plan.adoption import Adoptions
 from handler.plan.compare import Comparison, Seen, fingerprint
-from handler.plan.dependants import endpoints_of, owners_of
+from handler.plan.dependants import dependant_of, endpoints_of, owners_of
 from handler.plan.exclusive import held_strangers
 from handler.plan.gap import FieldGaps
 from handler.plan.hooks import PlannedHooks
@@ -200,11 +200,13 @@ class Planner:
 
     def _with_losses(self, parts: PlanParts, check: PruneCheck, comparison: Comparison, found: ExclusiveFindings) -> PlanParts:
         """Return the changes with all that goes along. Raises PlanRefused."""
+        owners = losses.named_owners(check, comparison.desired.values())
         listed = [*comparison.dependants.values(), *check.inside(parts.declared.values()), *check.owned.values(), *found.dependants]
+        listed += filter(None, (dependant_of(live, kept=protection(live, self.target)) for live in owners.values()))
         uids = {change.identity: change.uid for change in (*parts.declared.values(), *parts.prunes) if change.uid}
         listed += [each for change in parts.all for each in endpoints_of(change, uids, comparison.desired)]
         parts = losses.with_claims(parts, check, comparison, listed)
-        losses.refuse_owners(check, comparison.desired.values(), parts)
+        losses.refuse_owners(check, comparison.desired.values(), parts, owners)
         return parts
 
     def _guarded(self, plan: Plan, ask: PlanRequest, comparison: Comparison) -> Plan:

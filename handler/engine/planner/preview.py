@@ -26,7 +26,7 @@ from handler.config.settings import Prune
 from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.expired_jobs import has_run
 from handler.engine.planner.hook_dry_run import deletions
-from handler.engine.planner.losses import PlanParts, refuse_owners, with_losses
+from handler.engine.planner.losses import PlanParts, named_owners, refuse_owners, with_losses
 from handler.engine.planner.member_preview import APPLIED, MemberPreview, refused_alone
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview_rollout import StepPreviewer, held_for
@@ -135,7 +135,8 @@ class Previewer:
     def _refuse_owners(self, parts: PlanParts, comparison: Comparison) -> None:
         """Raise PlanRefused of the owners that git names and that can't be any."""
         if not self.guessed:
-            refuse_owners(self.planner.prune_judge, comparison.desired.values(), parts)
+            check, desired = self.planner.prune_judge, comparison.desired.values()
+            refuse_owners(check, desired, parts, named_owners(check, desired))
 
     def _narrowed(self, plan: Plan) -> dict[guards.Key, str]:
         """Return why a person may have to approve CRDs whose schema lacks fields of the one before; what instances hold isn't looked at."""

@@ -166,15 +166,13 @@ def _is_system(live: dict[str, Any]) -> bool:
 
 
 def _roots(found: Sequence[dict[str, Any]], gone: Collection[str]) -> list[dict[str, Any]]:
-    """Return what of a Namespace goes with nothing else of it, nor with what went before (`gone`), nor is made again.
-
-    Objects that own nothing but each other go with nothing else.
-    """
+    """Return what of a Namespace goes with nothing else of it, nor with what went before (`gone`), nor is made again."""
     there = {identity_of(live) for live in found}
     owned = {str(live["metadata"]["uid"]): owners_of(live) for live in found}
     made = {uid for (uid, owners), live in zip(owned.items(), found, strict=True) if _is_made_again(live, there, owners)}
     roots = {uid for uid, owners in owned.items() if uid not in made and not (owners and {*owned, *gone}.issuperset(owners))}
     reached = {*roots, *made, *gone}
+    # What none of these owns, through whatever owns that in turn, owns nothing but each other, and counts, too.
     while more := {uid for uid, owners in owned.items() if uid not in reached and reached.issuperset(owners)}:
         reached |= more
     counted = (owned.keys() - reached | roots) - {*gone}

@@ -82,12 +82,16 @@ def test_a_suspended_target_waits_until_it_is_resumed(shop: Shop) -> None:
 
 def test_a_changed_repository_url_is_refused_until_retarget(shop: Shop) -> None:
     shop.cli("apply")
-    moved = shop.host.url_of(shop.work.directory.name).replace("127.0.0.1", "localhost")
+    before = shop.host.url_of(shop.work.directory.name)
+    moved = before.replace("127.0.0.1", "localhost")
     shop.configure(repository=moved)
     assert "anneal retarget shop" in shop.cli("apply", code=1).stderr
     assert shop.cli("status", "shop").stdout.splitlines()[2].strip() == "anneal retarget shop"
     assert moved in shop.cli("retarget", code=1).stdout, "nobody can be asked here"
-    shop.cli("retarget", "-y")
+    refused = shop.cli("retarget", "-y", "--repository", moved, code=1)
+    assert "the record may be another configuration's" in refused.stderr
+    assert f"repository: {before} → {moved}" in refused.stdout
+    shop.cli("retarget", "-y", "--repository", before)
     assert shop.cli.json("apply")["outcome"] == "unchanged"
     assert "nothing differs" in shop.cli("retarget").stdout
 

@@ -225,7 +225,7 @@ def test_a_git_host_that_wants_credentials(alone: Night) -> None:
         work.commit("First")
         work.push()
         shop.configure(repository=own.url_of(shop.namespace))
-        shop.cli("retarget", "shop", "-y")
+        shop.cli("retarget", "shop", "-y", "--repository", shop.host.url_of(shop.work.directory.name))
         shop.cli("apply", "shop", "-y")
         own.accounts = {"x-access-token": "a token"}
         shop.cli("apply", "shop", code=1)
@@ -243,7 +243,7 @@ def test_a_git_host_that_is_gone(night: Night) -> None:
     shop.cli("apply")
     gate = Gate(shop.host.url)
     shop.configure(repository=f"{gate.url}/{shop.work.directory.name}.git")
-    shop.cli("retarget", "shop", "-y")
+    shop.cli("retarget", "shop", "-y", "--repository", shop.host.url_of(shop.work.directory.name))
     shop.cli("apply", "shop")
     try:
         with night.watched():
@@ -356,7 +356,7 @@ def test_another_repository_needs_retarget(night: Night) -> None:
     with night.watched():
         told = night.says(f"repository was {before}, is now {now}", codes=(UNKNOWN,))
         assert told.command == "anneal retarget shop"
-        night.types(told.command, dialogue=YES)
+        night.types(told.command, dialogue=[("type the record's repository", before)])
         if not night.served:
             shop.cli("apply", "shop", "-y")
         night.is_well()

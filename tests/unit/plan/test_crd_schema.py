@@ -182,6 +182,21 @@ def test_a_new_version_is_compared_with_the_stored_one_unless_a_webhook_converts
     assert list(narrowed(live, new)) == [], "it is neither served nor stored"
 
 
+def test_a_version_that_is_stored_from_now_on_is_compared_with_the_one_before() -> None:
+    live, moved = crd(obj(a={}, b={}), storage=True), crd(obj(a={}, b={}), storage=False)
+    smaller = {**moved["spec"]["versions"][0], "name": "v2", "schema": {"openAPIV3Schema": obj(a={})}}
+    live["spec"]["versions"].append({**smaller, "storage": False})
+    moved["spec"]["versions"].append({**smaller, "storage": True})
+    assert [name for name, _ in narrowed(live, moved)] == ["v2"]
+
+
+@pytest.mark.parametrize("after", [obj(x=ANY | obj(a=obj())), obj(x=ANY | obj(a=obj(b={})))], ids=["without its own", "newly declared"])
+def test_what_is_declared_below_what_keeps_all_is_pruned_by_its_own_schema(after: Any) -> None:
+    before = obj(x=ANY | obj(a=ANY)) if after == obj(x=ANY | obj(a=obj())) else obj(x=ANY)
+    assert [name for name, _ in narrowed(crd(before), crd(after, served=True))] == ["v1"]
+    assert lost(after, document("Widget", x={"a": {"gone": 1}, "kept": {"y": 1}})) == {"x.a.gone"}
+
+
 def test_an_instance_loses_what_a_schema_lacks_but_its_status() -> None:
     schema = obj(spec=obj(list={"type": "array", "items": obj(a={})}, kept=ANY))
     spec = {"list": [{"a": 1, "b": 2}, {"b": 3}], "kept": {"x": 1}, "note": "n"}
