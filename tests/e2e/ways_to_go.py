@@ -105,6 +105,13 @@ def database(shop: Shop, replicas: int, **policy: str) -> Document:
     return made
 
 
+def scaler(shop: Shop, most: int) -> Document:
+    """A HorizontalPodAutoscaler of the StatefulSet."""
+    spec = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}, "maxReplicas": most}
+    kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+    return kind | {"metadata": {"name": "scaler", "namespace": shop.name}, "spec": spec}
+
+
 def claims(count: int) -> Made:
     return lambda shop: [claim(shop.name, f"data-db-{number}") for number in range(count)]
 
@@ -118,6 +125,16 @@ def claimed(count: int, *, owned: bool) -> Callable[[Shop], None]:
             return [each for each in found if each and bool(each["metadata"].get("ownerReferences")) is owned]
 
         until(lambda: len(live()) == count)
+
+    return done
+
+
+def orphaned(count: int) -> Callable[[Shop], None]:
+    """Delete the StatefulSet alone, as people do who give its claims another size."""
+
+    def done(shop: Shop) -> None:
+        claimed(count, owned=False)(shop)
+        shop.kubectl.run("delete", "statefulset", "db", "-n", shop.name, "--cascade=orphan")
 
     return done
 
@@ -209,6 +226,24 @@ WAYS = {
         lambda s: [database(s, 1, whenScaled="Delete")],
         frozenset({"data-db-1", "data-db-2"}),
         claimed(3, owned=False),
+        beside=claims(3),
+        kinds=("PersistentVolumeClaim",),
+    ),
+    "claims of pods that a new one takes over": Way(
+        lambda s: [database(s, 3, whenScaled="Delete")],
+        lambda s: [database(s, 1, whenScaled="Delete")],
+        frozenset({"data-db-1", "data-db-2"}),
+        orphaned(3),
+        foretold=False,
+        beside=claims(3),
+        kinds=("PersistentVolumeClaim",),
+    ),
+    "claims above an autoscaler's maximum": Way(
+        lambda s: [database(s, 3, whenScaled="Delete"), scaler(s, 3)],
+        lambda s: [database(s, 3, whenScaled="Delete"), scaler(s, 1)],
+        frozenset({"data-db-1", "data-db-2"}),
+        claimed(3, owned=False),
+        foretold=False,
         beside=claims(3),
         kinds=("PersistentVolumeClaim",),
     ),

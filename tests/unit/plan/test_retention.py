@@ -7,10 +7,22 @@ from typing import Any
 import pytest
 
 from handler.config.settings import Prune
-from handler.model.names import identity_of
-from handler.model.plan import Action, Change, Gone
+from handler.model.manifest import Manifest
+from handler.model.names import Identity, identity_of
+from handler.model.plan import Action, Change, FieldChange, Gone
 from handler.plan.prune import PruneFacts, judge
-from handler.plan.retention import backing, goes_along, kept_by_claims, leaves_pods, lost_by_write, reduced, refers, unopened
+from handler.plan.retention import (
+    backing,
+    goes_along,
+    kept_by_claims,
+    leaves_pods,
+    lost_by_write,
+    reduced,
+    refers,
+    scaled_by,
+    scales,
+    unopened,
+)
 from tests.unit.plan.samples import document, target
 
 Body = dict[str, Any]
@@ -52,8 +64,9 @@ def test_claims_go_by_the_policy_that_a_write_leaves(live: Body, wanted: Body, g
     assert lost(live, wanted) == gone
 
 
-def volume(policy: str, phase: str = "") -> Body:
-    found = document("PersistentVolume", "v", spec={"persistentVolumeReclaimPolicy": policy}, status={"phase": phase})
+def volume(policy: str, phase: str = "", claimed: str = "") -> Body:
+    spec: Body = {"persistentVolumeReclaimPolicy": policy} | ({"claimRef": {"name": "data", "uid": claimed}} if claimed else {})
+    found = document("PersistentVolume", "v", spec=spec, status={"phase": phase})
     found["metadata"] |= {"uid": "u", "resourceVersion": "7"}
     return found
 
@@ -67,10 +80,31 @@ def volume(policy: str, phase: str = "") -> Body:
         ("Available", "Retain", "Delete", False),
         ("Released", "Delete", "Delete", False),
         ("Released", "Delete", "Retain", False),
+        ("Released", "Retain", "Recycle", True),
     ],
 )
 def test_a_volume_that_its_claim_has_left_goes_once_it_gets_the_policy_delete(phase: str, before: str, after: str, goes: bool) -> None:
     assert bool(lost_by_write(volume(before, phase), volume(after))) is goes
+    assert bool(lost_by_write(slim(volume(before, phase)), volume(after))) is goes, "a hook's object is kept so"
+
+
+@pytest.mark.parametrize(
+    ("policy", "before", "after", "goes"),
+    [("Delete", "", "of-before", True), ("Delete", "now", "of-before", True), ("Retain", "", "x", False), ("Delete", "now", "now", False)],
+)
+def test_a_volume_that_git_gives_to_another_claim_by_its_uid_goes(policy: str, before: str, after: str, goes: bool) -> None:
+    assert bool(lost_by_write(volume(policy, "Available", before), volume(policy, claimed=after))) is goes
+
+
+def test_what_is_being_deleted_goes_with_the_last_finalizer_that_git_drops() -> None:
+    metadata = {"name": "m", "uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/a"]}
+    going = document("ConfigMap", "m", metadata=metadata)
+    without = document("ConfigMap", "m", metadata={key: value for key, value in metadata.items() if key != "finalizers"})
+    assert [gone.identity.name for gone in lost_by_write(going, without)] == ["m"]
+    assert lost_by_write(going, going) == ()
+    assert (
+        lost_by_write(document("ConfigMap", "m", metadata={"uid": "u", "finalizers": ["example.com/a"]}), document("ConfigMap", "m")) == ()
+    )
 
 
 def test_a_finished_job_that_gets_a_time_to_live_goes_and_is_not_counted() -> None:
@@ -90,6 +124,9 @@ def test_the_token_of_an_account_goes_once_it_names_another() -> None:
 
     assert [(gone.identity.name, gone.counted) for gone in lost_by_write(token("bot"), token("nobody"))] == [("t", True)]
     assert lost_by_write(token("bot"), token("bot")) == ()
+    stale = token("bot")
+    stale["metadata"]["annotations"]["kubernetes.io/service-account.uid"] = "of-before"
+    assert lost_by_write(slim(token("bot")), stale), "as exported YAML has it"
 
 
 @pytest.mark.parametrize(
@@ -128,6 +165,26 @@ def test_claims_go_with_a_pruned_statefulset_only_where_prune_names_them() -> No
     going = stateful(2, deleted="Delete")
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert (pruned(going).takes, pruned(going, Prune()).reason) == ((), "is being deleted already")
+
+
+def named_claims(*names: str) -> list[Identity]:
+    return [Identity("", "PersistentVolumeClaim", "shop", name) for name in names]
+
+
+def test_claims_go_as_a_statefulset_is_made_over_pods_that_were_left_or_an_autoscaler_has_a_lower_maximum() -> None:
+    there = named_claims("data-db-0", "data-db-1", "data-db-2", "data-db-x", "logs-db-2", "data-db-2-2")
+    body = stateful(1, "Delete")
+    made = Change(Action.CREATE, identity_of(body), manifest=Manifest.of(body))
+    assert scales(made) == identity_of(body)
+    assert [gone.identity.name for gone in scaled_by(made, body, there)] == ["data-db-1", "data-db-2"]
+    assert scaled_by(made, stateful(1), there) == ()
+    spec = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}, "maxReplicas": 2}
+    scaler = document("HorizontalPodAutoscaler", "h", "autoscaling/v2", metadata={"namespace": "shop"}, spec=spec)
+    for fields, asked in (("spec.maxReplicas", True), ("spec.minReplicas", False)):
+        lower = Change(Action.UPDATE, identity_of(scaler), "u", fields=(FieldChange(fields, "2", "3"),), manifest=Manifest.of(scaler))
+        assert (scales(lower) == identity_of(body)) is asked
+    assert [gone.identity.name for gone in scaled_by(lower, stateful(3, "Delete"), there)] == ["data-db-2"]
+    assert scales(Change(Action.UPDATE, identity_of(body), "u", manifest=Manifest.of(body))) is None
 
 
 def test_a_statefulset_whose_claims_would_go_too_doesnt_go_with_its_owner() -> None:
