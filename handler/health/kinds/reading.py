@@ -68,7 +68,7 @@ def condition(live: Object, kind: str) -> Condition:
 
 
 def said(text: Any) -> str:
-    """Return a cluster's text fit to be read: one line, no control characters. The caller masks first and cuts then."""
+    """Return a cluster's text fit to be read: one line, no control characters. The caller cuts it."""
     return printable(line := " ".join(text.split()), _ESCAPED * len(line)) if isinstance(text, str) else ""
 
 
