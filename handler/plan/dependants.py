@@ -31,9 +31,7 @@ REMADE = frozenset(
     }
 )
 """What controllers of Kubernetes make of the objects that own it: its loss isn't counted."""
-_CONTROLLED = frozenset(
-    {"CronJob", "DaemonSet", "Deployment", "EndpointSlice", "Job", "ReplicaSet", "ReplicationController", "Service", "StatefulSet"}
-)
+_CONTROLLED = frozenset({"CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "Service", "StatefulSet"})
 _SECRET, _SERVICE = GroupKind("", "Secret"), GroupKind("", "Service")
 _ACCOUNT = "kubernetes.io/service-account.uid"
 _NAMED = 3  # objects that one note names

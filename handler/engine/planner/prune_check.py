@@ -168,8 +168,8 @@ def _is_system(live: dict[str, Any]) -> bool:
 def _roots(found: Sequence[dict[str, Any]], gone: Collection[str]) -> list[dict[str, Any]]:
     """Return what of a Namespace goes with nothing else of it, nor with what went before (`gone`), nor is made again."""
     there = {identity_of(live) for live in found}
-    owned = {str(live["metadata"]["uid"]): owners_of(live) for live in found}
-    made = {uid for (uid, owners), live in zip(owned.items(), found, strict=True) if _is_made_again(live, there, owners)}
+    owned = {str(live["metadata"]["uid"]): owners_of(live) for live in found}  # an object that is served as two kinds has one
+    made = {str(live["metadata"]["uid"]) for live in found if _is_made_again(live, there)}
     roots = {uid for uid, owners in owned.items() if uid not in made and not (owners and {*owned, *gone}.issuperset(owners))}
     reached = {*roots, *made, *gone}
     # What none of these owns, through whatever owns that in turn, owns nothing but each other, and counts, too.
@@ -179,14 +179,14 @@ def _roots(found: Sequence[dict[str, Any]], gone: Collection[str]) -> list[dict[
     return [live for live in found if live["metadata"]["uid"] in counted]
 
 
-def _is_made_again(live: dict[str, Any], there: Collection[Identity], owners: Collection[str]) -> bool:
+def _is_made_again(live: dict[str, Any], there: Collection[Identity]) -> bool:
     """Whether a controller makes an object of what is `there`, or it goes already."""
     one = identity_of(live)
     service = Identity(_SERVICE.group, _SERVICE.kind, one.namespace, one.name)
     if one.group_kind == _ENDPOINTS and (service in there or not _BY_CONTROLLER.isdisjoint(_keys(live))):
         return True
     is_going = live["metadata"].get("deletionTimestamp") is not None
-    return bool(owners) and (is_going or (one.group_kind in REMADE and is_owned_within(live)))
+    return bool(owners_of(live)) and (is_going or (one.group_kind in REMADE and is_owned_within(live)))
 
 
 def _keys(live: dict[str, Any]) -> set[str]:

@@ -13,7 +13,7 @@ from handler.cluster.api import Api
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Repository
 from handler.config.settings import Prune, Target
-from handler.engine.planner.prune_check import PruneCheck
+from handler.engine.planner.prune_check import PruneCheck, _roots
 from handler.model.errors import ApiRefused
 from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
 from handler.model.plan import Action
@@ -143,6 +143,12 @@ def test_a_pod_keeps_a_namespace_unless_its_owner_lived_there(fake: InMemoryClus
     metadata = {"name": "web", "namespace": "data", "ownerReferences": [owner]}
     fake.api.post("/api/v1/namespaces/data/pods", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
     assert fake.reason() == ("still holds Pod/data/web" if keeps else "")
+
+
+def test_an_object_that_two_groups_serve_counts_as_one_of_content(fake: InMemoryCluster) -> None:
+    held = fake.holds("one")
+    twice = [held, {**held, "apiVersion": "mirror.example.com/v1"}]
+    assert [identity_of(each).group for each in _roots(twice, ())] == ["", "mirror.example.com"]
 
 
 def test_any_other_content_keeps_a_namespace_unless_it_is_pruned_before(fake: InMemoryCluster) -> None:
