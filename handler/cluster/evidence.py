@@ -1,4 +1,4 @@
-"""Reads that explain why a workload fails: best effort, few, bounded in time. Their content is untrusted: callers choose from it, and cut it."""
+"""Reads that explain why a workload fails: best effort, few, bounded in time. Their content is untrusted: callers choose what is shown."""
 
 from __future__ import annotations
 
