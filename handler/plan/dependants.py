@@ -158,10 +158,10 @@ def _round(
 
 def may_own_more(changes: Iterable[Change]) -> tuple[str, ...]:
     """Return one line of what goes and may own what no LIST has shown."""
-    removed = [change for change in changes if change.removes]
-    going = sorted(
-        each.identity for each in removed if each.cause not in OF_ITS_OWN or each.identity.group_kind not in ACTS
-    )  # those own their pods
+    own = [
+        change.identity for change in changes if change.cause in OF_ITS_OWN and change.identity.group_kind in ACTS
+    ]  # these own their pods
+    going = sorted({change.identity for change in changes if change.removes} - {*own})
     if not going:
         return ()
     named = ", ".join(map(str, going[:_NAMED])) + (f" and {len(going) - _NAMED} more" if len(going) > _NAMED else "")
