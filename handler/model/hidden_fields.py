@@ -38,6 +38,8 @@ class HiddenFields:
 
     def __or__(self, other: HiddenFields) -> HiddenFields:
         """Hide what either hides."""
+        if self.whole or other.whole:
+            return HiddenFields(whole=True)
         if not self.fields or not other.fields:
             return self if self.fields else other
         return HiddenFields(_merged(self.fields, other.fields))

@@ -60,7 +60,7 @@ SAID = {
     Cause.OWNER: "its owner goes",
     Cause.CONTENT: "what holds it goes",
     Cause.VOLUME: "a retention policy deletes it",
-    Cause.WRITTEN: "its controller deletes it once it is written so",
+    Cause.WRITTEN: "it is deleted once it is written so",
 }
 """Each cause for people."""
 OF_ITS_OWN = frozenset({Cause.FINISHED, Cause.REPEATED})

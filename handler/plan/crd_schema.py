@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
 _INDEX = re.compile(r"\[\d+\]")
+_ALL = ".**"
+"""How the path of what is kept whatever it is ends."""
 _TYPED = ("apiVersion", "kind", "metadata")
 _ROOT = (*_TYPED, "status")
 _KEEPS, _EMBEDDED = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"
@@ -45,7 +47,9 @@ def narrowed(live: dict[str, Any], declared: dict[str, Any]) -> Iterator[tuple[s
 
     What is stored from now on is compared with what was, and a version that is new with that, too, unless a webhook converts.
     """
+    kept = {_KEEPS: True} if at(live, "spec", "preserveUnknownFields") is True else {}
     schemas = {at(each, "name"): at(each, "schema", "openAPIV3Schema") for each in items_at(live, "spec", "versions")}
+    schemas = {name: {**_mapping(schema), **kept} if kept else schema for name, schema in schemas.items()}
     was_stored = schemas.get(stored(live))
     converts = at(declared, "spec", "conversion", "strategy") == "Webhook"
     for each in items_at(declared, "spec", "versions"):
@@ -63,8 +67,8 @@ def stored(crd: dict[str, Any]) -> str:
 
 def _lacks(before: Any, after: Any) -> bool:
     """Whether a schema lacks what another has, or says more of what that keeps whatever it is."""
-    had, has = {*_fields(before)}, {*_fields(after)}
-    return bool(had - has) or any(f"{path.rpartition('.')[0]}.*" in had for path in has - had)
+    had, has = ({path for path in _fields(each) if not path.startswith(".status")} for each in (before, after))
+    return bool(had - has) or any(f"{path.rpartition('.')[0]}{_ALL}" in had for path in has - had)
 
 
 def lost(schema: Any, instance: dict[str, Any]) -> set[str]:
@@ -75,7 +79,7 @@ def lost(schema: Any, instance: dict[str, Any]) -> set[str]:
 def _fields(schema: Any, path: str = "") -> Iterator[str]:
     """Yield the path of each field that a schema has, with those that it keeps whatever they are."""
     schema = _mapping(schema)
-    yield from [f"{path}.*"] if schema.get(_KEEPS) or schema.get("additionalProperties") else ()
+    yield from [f"{path}{_ALL}"] if schema.get(_KEEPS) or schema.get("additionalProperties") is True else ()
     yield from (f"{path}.{key}" for key in _TYPED if schema.get(_EMBEDDED))
     for step, each in (*_mapping(schema.get("properties")).items(), ("*", schema.get("additionalProperties")), ("[]", schema.get("items"))):
         yield from [f"{path}.{step}", *_fields(each, f"{path}.{step}")] if isinstance(each, dict) else ()

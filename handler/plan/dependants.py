@@ -32,6 +32,7 @@ REMADE = frozenset(
 )
 """What controllers of Kubernetes make of the objects that own it: its loss isn't counted."""
 _CONTROLLED = frozenset({"CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "Service", "StatefulSet"})
+_OF_THESE = ("v1", "apps/v1", "batch/v1")
 _SECRET, _SERVICE = GroupKind("", "Secret"), GroupKind("", "Service")
 _ACCOUNT = "kubernetes.io/service-account.uid"
 _NAMED = 3  # objects that one note names
@@ -62,7 +63,7 @@ class Dependant:
 
     def merged(self, other: Dependant) -> Dependant:
         """Return what two LISTs know of one object: that it lives in what goes, else what is known first, and all that keeps it."""
-        first = other if self.cause is Cause.OWNER != other.cause else self
+        first = other if self.cause is Cause.OWNER and other.cause is not Cause.OWNER else self
         kept, stays_away = self.kept or other.kept, self.stays_away or other.stays_away
         return replace(first, is_member=self.is_member or other.is_member, kept=kept, stays_away=stays_away)
 
@@ -101,7 +102,8 @@ def owners_of(live: Mapping[str, Any]) -> tuple[str, ...]:
 
 def is_owned_within(live: Mapping[str, Any]) -> bool:
     """Whether all that owns a live object is of Kubernetes' own kinds with controllers, which live in its Namespace, or did."""
-    return all(at(each, "kind") in _CONTROLLED for each in items_at(live, "metadata", "ownerReferences"))
+    owners = items_at(live, "metadata", "ownerReferences")
+    return all(at(each, "kind") in _CONTROLLED and at(each, "apiVersion") in _OF_THESE for each in owners)
 
 
 def endpoints_of(service: Change, live: Mapping[Identity, str], declared: Collection[Identity]) -> Iterator[Dependant]:

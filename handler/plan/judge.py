@@ -111,7 +111,7 @@ class Judge:
             return self._not_recreated(Problem(str(item.identity), f"an immutable field changed: {text}", item.manifest.place), item)
         declared, kind = item.manifest.body(), item.identity.group_kind
         if kind == STATEFUL_SET and not leaves_pods(live, declared):
-            seen = f"an immutable field changed: {text}; made anew, it couldn't adopt its pods, which spec.selector doesn't match"
+            seen = f"an immutable field changed: {text}; made anew, it might not adopt its pods, which spec.selector must match for certain"
             return Problem(str(item.identity), seen, item.manifest.place, _MOVE)
         cause = Cause.FINISHED if kind == _JOB and is_finished(live) else Cause.ANEW
         reason = f"an immutable field changed{STAY if deletes_claims(live, 'whenDeleted') else ''}"

@@ -23,7 +23,7 @@ from handler.config.settings import Target
 from handler.health.kinds.built_in import removes_itself
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, identity_of
-from handler.model.plan import Action, Cause, Change, Gone
+from handler.model.plan import Action, Cause, Change, FieldChange, Gone
 from handler.plan.admission import listed
 
 STATEFUL_SET = GroupKind("apps", "StatefulSet")
@@ -139,9 +139,10 @@ def lost_by_write(live: Object, wanted: Object) -> tuple[Gone, ...]:
 
 def _reclaims(live: Object, wanted: Object) -> bool:
     """Whether a volume is deleted, or emptied, once it is as wanted: its claim has left it, or is another one by its uid."""
-    policy, claimed = at(wanted, *_RECLAIM[VOLUME]), at(wanted, "spec", _CLAIMED, "uid")
+    policy = at(wanted, *_RECLAIM[VOLUME])
     is_left = at(live, "status", "phase") in _LEFT and policy != at(live, *_RECLAIM[VOLUME])
-    return policy in _RECLAIMING and bool(is_left or (claimed and claimed != at(live, "spec", _CLAIMED, "uid")))
+    before, after = ([at(each, "spec", _CLAIMED, key) for key in ("uid", "namespace", "name")] for each in (live, wanted))
+    return policy in _RECLAIMING and bool(is_left or (after[0] and after != before))
 
 
 def _scaled_away(live: Object, wanted: Object) -> Iterator[int]:
@@ -160,9 +161,23 @@ def scales(change: Change) -> Identity | None:
     if one.group_kind == STATEFUL_SET:
         return one if is_new else None
     scaled = at(change.manifest.body(), "spec", "scaleTargetRef") if one.group_kind == _AUTOSCALER and change.manifest else None
-    is_other = is_new or any(each.path.startswith(("spec.maxReplicas", "spec.scaleTargetRef")) for each in change.fields)
+    is_other = is_new or any(_lowers(each) for each in change.fields)
     is_set = at(scaled, "kind") == STATEFUL_SET.kind and is_other
     return Identity(STATEFUL_SET.group, STATEFUL_SET.kind, one.namespace, str(at(scaled, "name"))) if is_set else None
+
+
+def _lowers(field: FieldChange) -> bool:
+    numbers = [int(each) if each.isdecimal() else 0 for each in (field.declared, field.live)]
+    return (
+        field.path.startswith("spec.scaleTargetRef")
+        or field.path == "spec"
+        or (field.path == "spec.maxReplicas" and numbers[0] < numbers[1])
+    )
+
+
+def pod_of(claim: Identity, name: str) -> Identity:
+    """Return the pod of a StatefulSet of this name that a claim is for."""
+    return Identity("", "Pod", claim.namespace, f"{name}-{claim.name.rpartition('-')[2]}")
 
 
 def scaled_by(change: Change, body: Object, claims: Iterable[Identity]) -> tuple[Gone, ...]:

@@ -26,7 +26,7 @@ from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
 from handler.engine.planner.server_answers import NO_DRY_RUN
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
-from handler.model.hidden_fields import HiddenFields
+from handler.model.hidden_fields import WHOLE, HiddenFields
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity, Resource, kubectl
 from handler.model.plan import Action, Cause, Change
@@ -221,7 +221,7 @@ class Applier:
 
     def _refuse_unforeseen(self, change: Change, resource: Resource, merged: dict[str, Any]) -> None:
         """Ask once more, now that what others wrote is ours: an apply that would change what the plan didn't show isn't sent."""
-        if change.deferred:
+        if change.deferred or WHOLE in _manifest(change).hidden:  # of that no field was shown
             return
         try:
             wanted = DryRunner(self._api).apply(resource, _manifest(change).body())

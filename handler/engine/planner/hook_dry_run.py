@@ -142,7 +142,8 @@ def _refusal(decision: DryRun, item: Desired, hook: Hook, live: dict[str, Any], 
 
 def _losing(item: Desired, hook: Hook, live: dict[str, Any]) -> Problem | None:
     """Say what a hook that writes over what lives would have Kubernetes delete, or None."""
-    lost = () if makes_way(item, hook, live) else lost_by_write(live, item.manifest.body())
+    waits = makes_way(item, hook, live) or live["metadata"].get("deletionTimestamp")
+    lost = () if waits else lost_by_write(live, item.manifest.body())
     if not lost:
         return None
     seen = f"lives already, and once this hook has written it, {lost[0]}{f' and {len(lost) - 1} more' if len(lost) > 1 else ''}"

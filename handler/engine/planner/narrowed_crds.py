@@ -17,7 +17,7 @@ from handler.cluster.live import Listing, pages
 from handler.config.settings import Target
 from handler.model.errors import AccessDenied, PlanRefused, Problem
 from handler.model.manifest import at, canonical, items_at
-from handler.model.names import GroupKind
+from handler.model.names import GroupKind, Resource
 from handler.model.numbers import many
 from handler.model.plan import Action, Change
 from handler.plan import crd_schema
@@ -54,12 +54,15 @@ def _lost(live: dict[str, Any], declared: dict[str, Any], api: Api, discovery: D
     served, fields, holders = discovery.preferred(kind), set[str](), set[str]()
     names = [str(at(each, "name")) for each in items_at(live, "spec", "versions") if at(each, "served") is True]
     converts = at(live, "spec", "conversion", "strategy") == "Webhook"
-    for version, schema in crd_schema.narrowed(live, declared) if served else ():
+    schemas: dict[Resource, list[Any]] = {}
+    for version, schema in crd_schema.narrowed(live, declared):
         shown = version if converts else crd_schema.stored(live)  # what is stored shows most, where nothing converts it
-        resource = replace(served, version=shown) if served and shown in names else served
+        if served:
+            schemas.setdefault(replace(served, version=shown) if shown in names else served, []).append(schema)
+    for resource, narrower in schemas.items():
         try:
-            for instance in (each for page in pages(api, Listing(resource)) for each in page) if resource else ():
-                if more := crd_schema.lost(schema, instance):
+            for instance in (each for page in pages(api, Listing(resource)) for each in page):
+                if more := set[str]().union(*(crd_schema.lost(schema, instance) for schema in narrower)):
                     holders.add(str(instance["metadata"]["uid"]))
                     fields |= more
         except AccessDenied as denied:

@@ -170,7 +170,8 @@ def _roots(found: Sequence[dict[str, Any]], gone: Collection[str]) -> list[dict[
     there = {identity_of(live) for live in found}
     owned = {str(live["metadata"]["uid"]): owners_of(live) for live in found}  # an object that is served as two kinds has one
     made = {str(live["metadata"]["uid"]) for live in found if _is_made_again(live, there)}
-    roots = {uid for uid, owners in owned.items() if uid not in made and not (owners and {*owned, *gone}.issuperset(owners))}
+    going = {*owned, *gone}
+    roots = {uid for uid, owners in owned.items() if uid not in made and not (owners and going.issuperset(owners))}
     reached = {*roots, *made, *gone}
     # What none of these owns, through whatever owns that in turn, owns nothing but each other, and counts, too.
     while more := {uid for uid, owners in owned.items() if uid not in reached and reached.issuperset(owners)}:

@@ -66,8 +66,10 @@ def claims_along(changes: Sequence[Change], check: PruneCheck, declared: Mapping
             found.kept.update(unread)
             found.unread.update(unread)
             continue
-        scaled = ((change, body) for change, body in scaling if change.identity.namespace == namespace)
-        here += [replace(change, takes=takes) for change, body in scaled if (takes := retention.scaled_by(change, body, claims))]
+        for change, body in (each for each in scaling if each[0].identity.namespace == namespace):
+            known = {gone.identity for each in here for gone in each.takes}
+            takes = _with_pods(check, retention.scaled_by(change, body, claims.keys() - known), str(body["metadata"]["name"]))
+            here += [replace(change, takes=takes)] if takes else []
         ours = {one: is_member(live, one, check.ours) for one, live in claims.items()}
         owned = (dependant_of(live, is_member=ours[one], kept=protection(live, check.target)) for one, live in claims.items())
         found.listed.extend(filter(None, owned))
@@ -87,6 +89,13 @@ def claims_along(changes: Sequence[Change], check: PruneCheck, declared: Mapping
                 if mark := kept_by_mark(mine[one]["metadata"]) or ("declared by git" if one in declared else ""):
                     found.kept[change.identity] = f"{one} would go once it is written, but it is {mark}"
     return found
+
+
+def _with_pods(check: PruneCheck, takes: tuple[Gone, ...], name: str) -> tuple[Gone, ...]:
+    """Return the claims whose pods are there, which alone are scaled away; all of them where these can't be read."""
+    pods = {gone.identity: retention.pod_of(gone.identity, name) for gone in takes}
+    live = _read(check, pods.values()) if takes else {}
+    return tuple(gone for gone in takes if live is None or pods[gone.identity] in live)
 
 
 def _gone(identity: Identity, live: Object, by: Identity, check: PruneCheck) -> Gone:

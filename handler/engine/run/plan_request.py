@@ -13,6 +13,7 @@ from handler.engine.planner.canaries import Canaries
 from handler.engine.planner.desired import Inputs, Prepared, held_renderer
 from handler.engine.planner.due import all_due, is_due, left_out, token, under_way
 from handler.engine.planner.exclusive_look import ExclusiveRequest, beside_exclusive
+from handler.engine.planner.member_preview import APPLIED
 from handler.engine.planner.planner import Planned, PlanRequest
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run import revision
@@ -43,7 +44,8 @@ def plan(run: RunContext, inputs: Inputs) -> Planned:
     missing = dict.fromkeys(due & judged_absent(run.state, run.deps.health), MISSING)
     planned = replace(planned, health={**missing, **planned.health})
     run.round.looked = HealthLook(planned.health)
-    planned = replace(planned, plan=_written(planned.plan, _once_hidden(inputs.prepared, run.state)))
+    once = {one for one in _once_hidden(inputs.prepared, run.state) if one in planned.desired and planned.desired[one].mode in APPLIED}
+    planned = replace(planned, plan=_written(planned.plan, once))
     notes = (*planned.plan.notes, *remarks(run, inputs, planned.plan), *_outside(planned.plan, run.job.target))
     return replace(planned, plan=replace(planned.plan, notes=notes))
 
@@ -152,7 +154,8 @@ def _hiding(prepared: Prepared, state: State) -> tuple[tuple[Desired, ...], ...]
     once = _once_hidden(prepared, state)
 
     def hidden(item: Desired) -> Desired:
-        return replace(item, manifest=replace(item.manifest, hidden=(WHOLE,))) if item.identity in once else item
+        is_hidden = item.identity in once
+        return replace(item, manifest=replace(item.manifest, hidden=(*item.manifest.hidden, WHOLE))) if is_hidden else item
 
     return tuple(tuple(map(hidden, stage)) for stage in prepared.stages) if once else prepared.stages
 

@@ -119,6 +119,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         kept = {change.identity.namespace for change in planned.plan.prunes if change.identity.namespace and not change.unmarked}
         state = replace(state, kinds=frozenset(kinds), namespaces=_namespaces_of(desired) | kept)
     skipped = {change.identity for change in planned.plan.changes if change.action is Action.SKIP}
+    still = {change.identity for change in planned.plan.changes if not change.writes}.intersection(state.health.closed)
     return replace(
         state,
         commit=inputs.commit.sha,
@@ -132,7 +133,7 @@ def recorded(state: State, inputs: Inputs, planned: Planned, job: Job, *, recove
         installed=installed,
         charts=inputs.charts,
         declared=desired,
-        health=replace(state.health, apart=apart(planned.desired, skipped), closed=tuple(sorted(inputs.prepared.closed))),
+        health=replace(state.health, apart=apart(planned.desired, skipped), closed=tuple(sorted(inputs.prepared.closed | still))),
         attempt=None,
         waiting=None,
         held=None,

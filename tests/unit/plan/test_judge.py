@@ -304,7 +304,7 @@ def test_a_statefulset_is_made_anew_only_where_it_adopts_its_pods() -> None:
     assert isinstance(refused(declared("db", "b"), lives, recreate=allowed), Change)
     problem = refused(declared("other", "b"), lives, recreate=allowed)
     assert isinstance(problem, Problem)
-    assert problem.message.endswith("; made anew, it couldn't adopt its pods, which spec.selector doesn't match")
+    assert problem.message.endswith("; made anew, it might not adopt its pods, which spec.selector must match for certain")
     assert problem.fix.startswith("take that change back in git; what it holds can only be moved by hand")
 
 

@@ -139,13 +139,13 @@ def test_objects_that_own_nothing_but_each_other_keep_a_namespace_with_what_they
 
 @pytest.mark.parametrize(("kind", "keeps"), [("ReplicaSet", False), ("Migration", True)])
 def test_a_pod_keeps_a_namespace_unless_its_owner_lived_there(fake: InMemoryCluster, kind: str, keeps: bool) -> None:
-    owner = {"apiVersion": "x/v1", "kind": kind, "name": "s", "uid": "gone-by-now", "controller": True}
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "s", "uid": "gone-by-now", "controller": True}
     metadata = {"name": "web", "namespace": "data", "ownerReferences": [owner]}
     fake.api.post("/api/v1/namespaces/data/pods", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
     assert fake.reason() == ("still holds Pod/data/web" if keeps else "")
 
 
-def test_an_object_that_two_groups_serve_counts_as_one_of_content(fake: InMemoryCluster) -> None:
+def test_an_object_that_two_groups_serve_is_content_in_both(fake: InMemoryCluster) -> None:
     held = fake.holds("one")
     twice = [held, {**held, "apiVersion": "mirror.example.com/v1"}]
     assert [identity_of(each).group for each in _roots(twice, ())] == ["", "mirror.example.com"]
