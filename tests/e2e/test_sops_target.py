@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,8 @@ from handler.config.decryption import Decryption
 from handler.config.git_settings import SecretRef
 from handler.config.renderer_settings import RendererSettings
 from handler.model.errors import DecryptionRefused
+from handler.model.names import FIELD_MANAGER
+from handler.model.plan import FieldChange
 from handler.model.result import Outcome, Result
 from handler.model.to_json import plain
 from tests.e2e.conftest import Open
@@ -98,23 +101,33 @@ def broken(name: str) -> dict[str, str]:
     return made
 
 
+def kept(value: str, annotations: str = "kustomize.toolkit.fluxcd.io/ssa: IfNotPresent") -> str:
+    """An object that is only created where it is missing, as long as it says so."""
+    return f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: kept, annotations: {{{annotations}}}}}\ndata: {{url: {value}}}\n"
+
+
 @pytest.mark.parametrize("shop", ["helm"], indirect=True)
 def test_what_lives_of_an_encrypted_value_isnt_shown_once_git_writes_another_in_the_clear(shop: Shop) -> None:
-    push_files(shop, files("helm", CANARY, OTHER))
+    def planned() -> list[Any]:
+        result = run(shop, shop.job("oneoff", dry_run=True))
+        assert result.plan, told(result)
+        assert OTHER not in json.dumps(plain(result.plan))
+        return [(str(each.action), each.identity.name, each.fields) for each in result.plan.writes]
+
+    given = files("helm", CANARY, OTHER)
+    template = "deploy/templates/a.yaml"
+    push_files(shop, given | {template: given[template] + kept("{{ .Values.other | quote }}")})
     assert shop.run().outcome is Outcome.APPLIED
+    patch = json.dumps({"data": {"extra": "by hand"}})
+    shop.kubectl.run("patch", "configmap", "made", "-n", shop.name, "--field-manager=kubectl-edit", "-p", patch)
     plainly = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made}\ndata: {url: in-the-clear}\n"
-    push_files(shop, {**files("helm", CANARY, OTHER), "deploy/templates/a.yaml": plainly})
-    planned = run(shop, shop.job("oneoff", dry_run=True))
-    assert planned.plan
-    assert [(str(each.action), each.identity.name, each.fields) for each in planned.plan.writes] == [
-        ("update", "made", ()),
-        ("prune", "login", ()),
-    ]
-    assert OTHER not in json.dumps(plain(planned.plan))
+    push_files(shop, given | {template: plainly + kept("in-the-clear")})
+    assert planned() == [("update", "made", ()), ("prune", "login", ())]
     assert shop.run().outcome is Outcome.APPLIED
-    push_files(shop, {**files("helm", CANARY, OTHER), "deploy/templates/a.yaml": plainly.replace("in-", "out-")})
-    (shown,) = [each for each in (run(shop, shop.job("oneoff", dry_run=True)).plan or planned.plan).writes if each.fields]
-    assert [(field.path, field.live, field.declared) for field in shown.fields] == [("data.url", "in-the-clear", "out-the-clear")]
+    assert [get(shop, "configmap", name)["data"] for name in ("made", "kept")] == [{"url": "in-the-clear"}, {"url": OTHER}]
+    push_files(shop, given | {template: plainly.replace("in-", "out-") + kept("in-the-clear", "a: b")})
+    changed = FieldChange("data.url", "out-the-clear", "in-the-clear", FIELD_MANAGER)
+    assert planned() == [("update", "kept", ()), ("update", "made", (changed,))]
 
 
 def test_a_file_that_was_copied_from_another_repository_stays_closed(shop: Shop) -> None:

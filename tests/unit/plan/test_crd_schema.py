@@ -190,6 +190,15 @@ def test_a_version_that_is_stored_from_now_on_is_compared_with_the_one_before() 
     assert [name for name, _ in narrowed(live, moved)] == ["v2"]
 
 
+def test_a_status_may_lack_what_it_had_and_what_was_kept_as_a_whole_may_not() -> None:
+    assert list(narrowed(crd(obj(status=obj(a={}))), crd(obj(status=obj(b={})), served=True))) == []
+    live = crd(obj(a={}))
+    live["spec"]["preserveUnknownFields"] = True
+    assert [name for name, _ in narrowed(live, crd(obj(a={}), served=True))] == ["v1"]
+    mapped = obj(x={"type": "object", "additionalProperties": obj(a={})})
+    assert [name for name, _ in narrowed(crd(obj(x=ANY)), crd(mapped, served=True))] == ["v1"]
+
+
 @pytest.mark.parametrize("after", [obj(x=ANY | obj(a=obj())), obj(x=ANY | obj(a=obj(b={})))], ids=["without its own", "newly declared"])
 def test_what_is_declared_below_what_keeps_all_is_pruned_by_its_own_schema(after: Any) -> None:
     before = obj(x=ANY | obj(a=ANY)) if after == obj(x=ANY | obj(a=obj())) else obj(x=ANY)

@@ -94,6 +94,9 @@ def test_a_volume_that_its_claim_has_left_goes_once_it_gets_the_policy_delete(ph
 )
 def test_a_volume_that_git_gives_to_another_claim_by_its_uid_goes(policy: str, before: str, after: str, goes: bool) -> None:
     assert bool(lost_by_write(volume(policy, "Available", before), volume(policy, claimed=after))) is goes
+    other = volume(policy, claimed="now")
+    other["spec"]["claimRef"]["name"] = "other"
+    assert bool(lost_by_write(volume(policy, "Bound", "now"), other)) is (policy == "Delete"), "a claim of another name has another uid"
 
 
 def test_what_is_being_deleted_goes_with_the_last_finalizer_that_git_drops() -> None:

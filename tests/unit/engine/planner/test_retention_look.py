@@ -106,6 +106,16 @@ def test_a_claim_that_another_owner_would_take_along_keeps_that_or_is_named() ->
         assert (change.action, [gone.identity.name for gone in change.takes]) == (action, taken)
 
 
+@pytest.mark.parametrize(("pods", "gone"), [((0, 1), ["data-db-1"]), ((0,), []), ((), [])])
+def test_a_statefulset_that_is_made_takes_the_claims_of_the_pods_that_another_has_left(pods: tuple[int, ...], gone: list[str]) -> None:
+    database = Database(prunes="PersistentVolumeClaim")
+    database.server.must(Asked("DELETE", f"{SETS}/db", {}, {"propagationPolicy": "Orphan"}, "", ""))
+    for number in pods:
+        metadata = {"name": f"db-{number}", "namespace": "shop"}
+        database.post("/api/v1/namespaces/shop/pods", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
+    assert database.takes(stateful(1, whenScaled="Delete")) == gone
+
+
 def test_a_plan_that_deletes_and_scales_no_statefulset_asks_for_no_claim() -> None:
     database = Database()
     seen = lists_of_claims(database)
