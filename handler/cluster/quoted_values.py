@@ -4,7 +4,7 @@
     .env[name="DB_PASSWORD"].value: expected string, got &value…{Value:8642}         a typed patch: `… got ***`
     spec.template: Invalid value: {"Spec":{… "DB_PASSWORD" …}}: field is immutable   a dump that names such a field, whole
     -     "Value": "old",                                                            a diff that does, but for `Name`
-    admission … denied the request: hunter2 is weak                                  and in others' words the object's own sensitive values
+    admission … denied the request: hunter2 is weak                                  and the sent object's own sensitive values anywhere
     Invalid value: "postgres://shop:hunter2@db/shop"                                 and the password of any URL
 
 Law: a path is judged by the one rule of `handler.model.field_masking`, and by where the sent object has sensitive fields: the server
@@ -35,8 +35,6 @@ _KEY = re.compile(r"\[([^\]]*)\]")
 _SCALAR = re.compile(r'"(?:\\.|[^"\\])*"|(?:null|true|false|-?\d[\w.+-]*)(?![\w"])')
 _NO_VALUE = frozenset({"", "null", "object", "array", "string", "integer", "number", "boolean"})
 """Validation's words for an absent value or a type."""
-_BY_SCHEMA = re.compile(r'\S+ "[^"\n]*" is invalid: |failed to create typed patch object|[\w.]+ in version "')
-"""Validation's words, and those about a body that doesn't fit: a value in them is that of the field before it, judged by its name alone."""
 _A_NAME = re.compile(r'(\bsecrets? "[a-z0-9.-]+" not found)')  # the server names a Secret that is missing; its name is no value
 
 
@@ -45,9 +43,8 @@ def without_values(text: str, sent: bytes | None) -> str:
     known = _Known.of(sent)
     said = _without_diff(_TYPED.sub(known.typed, known.field_errors(text)), known)
     said = _KEYED.sub(lambda found: f'{found[1]}="{MASKED}"' if is_sensitive(_ANY, found[1]) else found[0], said)
-    if not _BY_SCHEMA.match(text):
-        said = "".join(part if number % 2 else without_given(part, known.values) for number, part in enumerate(_A_NAME.split(said)))
-    return without_passwords(said)
+    parts = (part if number % 2 else without_given(part, known.values) for number, part in enumerate(_A_NAME.split(said)))
+    return without_passwords("".join(parts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,8 @@ def quoted(error: ApiRefused | AccessDenied, manifest: Manifest) -> QuotedRefusa
         declared = DeclaredFields(manifest.identity.group_kind, manifest.body())
         found = [_field_error(each, declared) for each in error.causes]
         return QuotedRefusal(tuple(dict.fromkeys(filter(None, found))), bool(found) and all(found))
+    if manifest.hidden:  # that text is masked by what was sent, and where it is would tell a value
+        return QuotedRefusal()
     of_body = {422: _TYPED.match(said), 400: _DECODED.fullmatch(said)}.get(error.status)
     return QuotedRefusal((of_body["said"],), is_whole=True) if of_body else QuotedRefusal()
 

@@ -173,6 +173,31 @@ def test_a_declared_object_with_a_copied_inventory_label_is_not_ours_yet() -> No
     assert (found.unowned, found.members, found.absent()) == ({WEB: copy}, 0, ())
 
 
+OWNED = {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "above"}]}
+
+
+@pytest.mark.parametrize(
+    ("more", "mode", "owners"),
+    [
+        ({}, Mode.APPLY, ()),
+        ({}, Mode.KEEP, ("above",)),
+        ({"annotations": {"kustomize.toolkit.fluxcd.io/reconcile": "disabled"}}, Mode.APPLY, ("above",)),
+    ],
+    ids=["applied", "only created", "left alone"],
+)
+def test_an_owner_that_git_drops_is_dropped_where_the_object_is_written(more: dict[str, Any], mode: Mode, owners: tuple[str, ...]) -> None:
+    found = comparison(document(data={"a": "1"}), whole=(WEB,))
+    found.desired = {WEB: replace(found.desired[WEB], mode=mode)}
+    by_us: dict[str, Any] = {"f:metadata": {"f:ownerReferences": {'k:{"uid":"above"}': {}}}}
+    lives = live(found.desired[WEB].manifest.body(), by_us, **OWNED)
+    lives["metadata"]["annotations"] |= more.get("annotations", {})
+    found.see([lives])
+    assert found.dependants[WEB].owners == owners
+    declared = comparison(document(data={"a": "1"}, metadata=OWNED)).desired
+    found.declare(declared)
+    assert WEB not in {*found.bodies, *found.undecided} or found.dependants[WEB].owners == ("above",)
+
+
 def test_owners_of_members_and_declared_objects_are_noted_as_they_are_last() -> None:
     found = comparison(document(data={"a": "1"}))
     mine, gone, other = applied(found), member(document("Secret")), live(document("Secret", name="other"))

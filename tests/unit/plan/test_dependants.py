@@ -11,7 +11,7 @@ import pytest
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.plan import Action, Cause, Change, Gone
-from handler.plan.dependants import Dependant, GarbageCollection, collected, dependant_of, endpoints_of, may_own_more
+from handler.plan.dependants import Dependant, GarbageCollection, collected, dependant_of, endpoints_of, is_owned_within, may_own_more
 
 OWNER = Identity("apps", "Deployment", "shop", "owner")
 PRUNE = Change(Action.PRUNE, OWNER, "owner", "7", "no longer declared")
@@ -113,6 +113,20 @@ def test_what_goes_may_own_what_was_not_listed_which_is_one_line() -> None:
     job, hook = named("job", "Job", "batch"), named("hook")
     assert may_own_more([Change(Action.RECREATE, job, "j", cause=Cause.FINISHED), declared("a", Action.UPDATE)]) == ()
     assert may_own_more([Change(Action.RECREATE, hook, "h", cause=Cause.REPEATED)]), "a Job owns its pods; another hook may own anything"
+
+
+@pytest.mark.parametrize(
+    ("owners", "within"),
+    [
+        ([("apps/v1", "ReplicaSet")], True),
+        ([("batch/v1", "Job"), ("v1", "Service")], True),
+        ([("batch.volcano.sh/v1", "Job")], False),
+        ([("apps/v1", "ReplicaSet"), ("acme.io/v1", "Fleet")], False),
+    ],
+)
+def test_owners_of_kubernetes_own_kinds_live_in_the_namespace(owners: list[tuple[str, str]], within: bool) -> None:
+    references = [{"apiVersion": version, "kind": kind, "uid": "u"} for version, kind in owners]
+    assert is_owned_within({"metadata": {"ownerReferences": references}}) is within
 
 
 def test_an_object_without_owners_goes_with_nothing() -> None:

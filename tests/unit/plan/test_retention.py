@@ -17,6 +17,7 @@ from handler.plan.retention import (
     kept_by_claims,
     leaves_pods,
     lost_by_write,
+    pod_of,
     reduced,
     refers,
     scaled_by,
@@ -181,6 +182,7 @@ def test_claims_go_as_a_statefulset_is_made_over_pods_that_were_left_or_an_autos
     assert scales(made) == identity_of(body)
     assert [gone.identity.name for gone in scaled_by(made, body, there)] == ["data-db-1", "data-db-2"]
     assert scaled_by(made, stateful(1), there) == ()
+    assert [pod_of(gone.identity, "db").name for gone in scaled_by(made, body, there)] == ["db-1", "db-2"]
     spec = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}, "maxReplicas": 2}
     scaler = document("HorizontalPodAutoscaler", "h", "autoscaling/v2", metadata={"namespace": "shop"}, spec=spec)
     for fields, asked in (("spec.maxReplicas", True), ("spec.minReplicas", False)):
