@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.model.errors import ClusterUnavailable
+from handler.model.errors import ClusterUnavailable, PlanRefused
 from handler.model.names import GroupKind
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
-from tests.unit.engine.apply.planned_target import PlannedTarget, config_map, ours
+from tests.unit.engine.apply.planned_target import MAPS, Body, PlannedTarget, config_map, ours
 
 WIDGET = GroupKind("acme.io", "Widget")
 
@@ -52,3 +52,21 @@ def test_a_member_that_git_declares_as_another_kind_is_no_candidate() -> None:
 
     shop.meet = with_its_uid
     assert shop.plan(config_map("web")).plan.prunes == ()
+
+
+def test_an_owner_that_git_names_and_that_goes_with_what_goes_is_refused() -> None:
+    """Through an object that isn't ours, which no LIST shows."""
+    shop = PlannedTarget()
+    above = shop.post(MAPS, ours(config_map("member")))
+    between = config_map("by-hand")
+    between["metadata"]["ownerReferences"] = [_reference(above)]
+    made = shop.post(MAPS, between)
+    declared = config_map("below")
+    declared["metadata"]["ownerReferences"] = [_reference(made)]
+    assert shop.plan(config_map("member"), declared).plan.gone == ()
+    with pytest.raises(PlanRefused, match=r"ConfigMap/shop/below: names the owner ConfigMap by-hand .*, which goes by this plan"):
+        shop.plan(declared)
+
+
+def _reference(live: Body) -> Body:
+    return {"apiVersion": live["apiVersion"], "kind": live["kind"], "name": live["metadata"]["name"], "uid": live["metadata"]["uid"]}
