@@ -32,6 +32,10 @@ class Mode(StrEnum):
     HOOK = "hook"
 
 
+APPLIED = frozenset({Mode.APPLY, Mode.RECREATE})
+"""The modes in which a run writes what git declares over what lives."""
+
+
 class Phase(StrEnum):
     """When a hook runs, in Argo CD's words; `skip`: never."""
 

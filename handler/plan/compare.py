@@ -15,7 +15,7 @@ from handler.model.field_masking import MASKED, shown
 from handler.model.hidden_fields import HiddenFields
 from handler.model.names import GroupKind, Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import FieldChange
-from handler.model.rollout import Mode
+from handler.model.rollout import APPLIED, Mode
 from handler.plan import steering
 from handler.plan.admission import Desired
 from handler.plan.adoption import Adoptions
@@ -204,7 +204,7 @@ def _owners(item: Desired | None, live: dict[str, Any]) -> tuple[str, ...] | Non
     """Return the uids of what owns an object once it is applied: not those that ours alone wrote, and git has dropped; None: it isn't."""
     if item is None or (_OWNED not in item.manifest.raw and not live["metadata"].get("ownerReferences")):
         return None
-    if item.mode not in (Mode.APPLY, Mode.RECREATE) or item.reason or steering.left_alone(live):
+    if item.mode not in APPLIED or item.reason or steering.left_alone(live):
         return None
     wanted, there = owners_of(item.manifest.body()) if _OWNED in item.manifest.raw else (), owners_of(live)
     ours = {uid for uid in there if is_ours_alone(live, ("metadata", "ownerReferences", (("uid", uid),)))}

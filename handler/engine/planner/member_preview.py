@@ -21,7 +21,7 @@ from handler.model.errors import AccessDenied, ApiRefused, Moved, Problem, Quota
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, uid_and_version
 from handler.model.plan import Action, Change, Gone
-from handler.model.rollout import Mode
+from handler.model.rollout import APPLIED
 from handler.plan import immutable_fields
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
@@ -36,8 +36,6 @@ Refusal = ApiRefused | AccessDenied
 Finding = Change | Problem
 _SERVICE = GroupKind("", "Service")
 _ALLOCATED, _HEADLESS = ("clusterIP", "clusterIPs", "healthCheckNodePort"), ("None", ["None"])
-APPLIED = frozenset({Mode.APPLY, Mode.RECREATE})
-"""The modes that leave nothing of an object as it lives."""
 
 
 @dataclass(frozen=True, slots=True)

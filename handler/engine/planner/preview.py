@@ -27,7 +27,7 @@ from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.expired_jobs import has_run
 from handler.engine.planner.hook_dry_run import deletions
 from handler.engine.planner.losses import PlanParts, named_owners, refuse_owners, with_losses
-from handler.engine.planner.member_preview import APPLIED, MemberPreview, refused_alone
+from handler.engine.planner.member_preview import MemberPreview, refused_alone
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview_rollout import StepPreviewer, held_for
 from handler.engine.planner.rollout_actions import RolloutActions
@@ -35,7 +35,7 @@ from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, PlanRefused, Problem, QuotaExceeded
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold, Plan
-from handler.model.rollout import Mode
+from handler.model.rollout import APPLIED, Mode
 from handler.plan import crd_schema, guards
 from handler.plan.admission import CRD, Desired
 from handler.plan.compare import SECRET, Comparison

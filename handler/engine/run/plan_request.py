@@ -13,7 +13,6 @@ from handler.engine.planner.canaries import Canaries
 from handler.engine.planner.desired import Inputs, Prepared, held_renderer
 from handler.engine.planner.due import all_due, is_due, left_out, token, under_way
 from handler.engine.planner.exclusive_look import ExclusiveRequest, beside_exclusive
-from handler.engine.planner.member_preview import APPLIED
 from handler.engine.planner.planner import Planned, PlanRequest
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run import revision
@@ -24,6 +23,7 @@ from handler.model.hidden_fields import WHOLE
 from handler.model.names import Identity
 from handler.model.numbers import many
 from handler.model.plan import Action, Change, Plan
+from handler.model.rollout import APPLIED
 from handler.plan.admission import Desired
 from handler.state.record import State
 
