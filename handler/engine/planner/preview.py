@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.parallel import parallel
@@ -26,13 +26,14 @@ from handler.config.settings import Prune
 from handler.engine.health.target_health import HealthOfPlan
 from handler.engine.planner.expired_jobs import has_run
 from handler.engine.planner.hook_dry_run import deletions
+from handler.engine.planner.join_errors import JoinedErrors
 from handler.engine.planner.losses import PlanParts, named_owners, refuse_owners, with_losses
 from handler.engine.planner.member_preview import MemberPreview, refused_alone
 from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview_rollout import StepPreviewer, held_for
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, PlanRefused, Problem, QuotaExceeded
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem, QuotaExceeded
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold, Plan
 from handler.model.rollout import APPLIED, Mode
@@ -49,7 +50,6 @@ from handler.render.variables.variables import PLACEHOLDERS
 
 _NOT_YET = 404  # says nothing of the object: its Namespace or CRD comes with it
 Finding = Change | Problem
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +109,17 @@ class Previewer:
         changes = steps.over(changes)
         hooks = self._by_hooks(ask, comparison)
         parts = PlanParts(changes, steps.deleted, steps.without(self._prunes(ask, comparison)), (), hooks)
-        mistakes: list[Problem] = []
-        parts = _tried(lambda: self._with_losses(parts, comparison), parts, mistakes)
+        mistakes = JoinedErrors()
+        parts = mistakes.of(partial(self._with_losses, parts, comparison)) or parts
+        mistakes.of(partial(self._refuse_owners, parts, comparison))
+        if mistakes.denied:
+            raise mistakes.denied[0]
         stages = [tuple(parts.declared[item.identity] for item in stage if item.identity in parts.declared) for stage in ask.stages]
         due, renderer = parts.due(ask.due), ask.renderer
         plan = Plan(target.name, ask.commit, acting.staged(stages, parts.steps), parts.prunes, due=due, renderer=renderer)
         plan = replace(plan, notes=ask.notes, live_members=comparison.members)
-        _tried(lambda: self._refuse_owners(parts, comparison), None, mistakes)
-        mistakes += joined(guards.lost_though_off(plan, target, comparison.desired))
-        problems = (*(item for item in found if isinstance(item, Problem)), *steps.problems, *mistakes)
+        refused = joined(guards.lost_though_off(plan, target, comparison.desired))
+        problems = (*(item for item in found if isinstance(item, Problem)), *steps.problems, *mistakes.problems, *refused)
         apart = sum(self._is_apart(identity) for identity in comparison.desired) + len(self._unjudged) if self.server else 0
         guarded = {**ask.guarded, **unopened(plan.changes, target), **self._narrowed(plan)}
         return Preview(plan, problems, self.server is not None, apart, guarded).held(target.prune)
@@ -240,15 +242,6 @@ class Previewer:
         if not ask.prune:
             found = [replace(change, action=Action.SKIP, reason="prune is off") for change in found]
         return tuple(sorted(found, key=lambda change: (change.action is not Action.PRUNE, change.identity)))
-
-
-def _tried(ask: Callable[[], T], otherwise: T, mistakes: list[Problem]) -> T:
-    """Ask; of a refusal keep the mistakes."""
-    try:
-        return ask()
-    except PlanRefused as error:
-        mistakes += error.problems
-        return otherwise
 
 
 def _differs(before: Desired, item: Desired) -> bool:
