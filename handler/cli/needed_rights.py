@@ -184,12 +184,14 @@ def _looks_before_pruning(target: Target, needed: NeededKinds, scopes: Sequence[
 
 
 def _claims_along(target: Target, needed: NeededKinds, scopes: Sequence[str]) -> Iterator[Grant]:
-    """Yield what it takes to know which claims and volumes go along, and to let claims go first."""
+    """Yield what it takes to know which claims and volumes go along, and to let claims go first; of which pods, where they are scaled."""
     kinds, opened = {kind.group_kind for kind in needed.kinds}, listed(CLAIM, target.prune.kinds)
     if STATEFUL_SET in kinds:
         lets_go = any(deletes_claims(body, "whenDeleted") for body in needed.bodies)
         verbs = (*(["get"] if opened else []), "list", *(["patch"] if lets_go else []))
         yield from (Grant(scope, CLAIM.group, "persistentvolumeclaims", verbs) for scope in scopes)
+    if any(deletes_claims(body, "whenScaled") for body in needed.bodies):
+        yield from (Grant(scope, "", "pods", ("get",)) for scope in scopes)
     if {STATEFUL_SET, CLAIM} & kinds and opened:
         yield Grant("", VOLUME.group, "persistentvolumes", ("get",))
 

@@ -23,7 +23,7 @@ from handler.config.settings import Target
 from handler.health.kinds.built_in import removes_itself
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, identity_of
-from handler.model.plan import Action, Cause, Change, FieldChange, Gone
+from handler.model.plan import Action, Cause, Change, Gone
 from handler.plan.admission import listed
 
 STATEFUL_SET = GroupKind("apps", "StatefulSet")
@@ -161,18 +161,9 @@ def scales(change: Change) -> Identity | None:
     if one.group_kind == STATEFUL_SET:
         return one if is_new else None
     scaled = at(change.manifest.body(), "spec", "scaleTargetRef") if one.group_kind == _AUTOSCALER and change.manifest else None
-    is_other = is_new or any(_lowers(each) for each in change.fields)
+    is_other = is_new or any(each.path.startswith(("spec.maxReplicas", "spec.scaleTargetRef")) for each in change.fields)
     is_set = at(scaled, "kind") == STATEFUL_SET.kind and is_other
     return Identity(STATEFUL_SET.group, STATEFUL_SET.kind, one.namespace, str(at(scaled, "name"))) if is_set else None
-
-
-def _lowers(field: FieldChange) -> bool:
-    numbers = [int(each) if each.isdecimal() else 0 for each in (field.declared, field.live)]
-    return (
-        field.path.startswith("spec.scaleTargetRef")
-        or field.path == "spec"
-        or (field.path == "spec.maxReplicas" and numbers[0] < numbers[1])
-    )
 
 
 def pod_of(claim: Identity, name: str) -> Identity:

@@ -58,6 +58,12 @@ def test_a_target_with_statefulsets_may_list_claims_and_let_go_those_that_would_
     assert opened[:2] == (Grant("", "", "persistentvolumes", ("get",)), Grant("shop", "", "persistentvolumeclaims", ("get", *verbs)))
 
 
+def test_a_target_whose_scale_downs_delete_claims_may_look_for_their_pods() -> None:
+    sets = Resource("apps", "v1", "StatefulSet", "statefulsets", namespaced=True)
+    declared = body("StatefulSet", "db", "shop", spec={"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}})
+    assert Grant("shop", "", "pods", ("get",)) in target_grants(TARGET, NeededKinds((sets,), ("shop",), (declared,)))
+
+
 def test_a_target_that_may_use_every_namespace_needs_a_cluster_role() -> None:
     assert target_grants(TARGET, NeededKinds((CONFIGMAPS,), ("*",))) == (Grant("", "", "configmaps", WRITES),)
 
