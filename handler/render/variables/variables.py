@@ -74,7 +74,7 @@ class _Gathered:
     """The variables. `origins`: variable -> the object of the cluster that holds it; `reads`: what was looked at."""
 
     values: dict[str, str] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, SubstituteFrom] = field(default_factory=dict)
     reads: dict[str, str] = field(default_factory=dict)
 
     def run(self, settings: PostBuild, outside: OutsideInputs, namespace: str, placeholder: str) -> None:
@@ -99,7 +99,7 @@ class _Gathered:
                 self.values[key] = value.decode().replace("\n", "")
             except UnicodeDecodeError:
                 raise ValuesInvalid.of(str(source), f"isn't UTF-8 in {shown}; postBuild takes each key as a variable") from None
-            self.origins[key] = str(source)
+            self.origins[key] = source
 
     def override(self, values: Mapping[str, str]) -> None:
         """Put the configuration's above those of the cluster."""
@@ -140,7 +140,7 @@ class _Substitution:
 
     def _told(self, problems: Sequence[Problem], request: RenderRequest, sandbox: Sandbox) -> Sequence[Problem]:
         """Return the mistakes that placeholders meet, too: any other may say what a Secret holds, by its words or by coming."""
-        secrets = {name: origin for name, origin in self.gathered.origins.items() if origin.startswith("Secret ")}
+        secrets = {name: str(origin) for name, origin in self.gathered.origins.items() if origin.kind == "Secret"}
         if not secrets or request.placeholders or request.told:
             return problems
         beside = self._rows({**self.gathered.values, **dict.fromkeys(secrets, PLACEHOLDERS[1])}, request, sandbox)
@@ -154,7 +154,7 @@ class _Substitution:
         return {
             "places": [each.place for each in self.marked],
             "items": [each.item for each in self.marked],
-            "origins": self.gathered.origins,
+            "origins": {name: str(origin) for name, origin in self.gathered.origins.items()},
             "unknown": None if self.settings.substitute_strategy == "Strict" else "",
             "asked": PLACEHOLDERS[request.placeholders] if is_unasked else None,
         }
