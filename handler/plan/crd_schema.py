@@ -67,7 +67,7 @@ def stored(crd: dict[str, Any]) -> str:
 
 def _lacks(before: Any, after: Any) -> bool:
     """Whether a schema lacks what another has, or says more of what that keeps whatever it is."""
-    had, has = ({path for path in _fields(each) if not path.startswith(".status")} for each in (before, after))
+    had, has = ({path for path in _fields(each) if not f"{path}.".startswith(".status.")} for each in (before, after))
     return bool(had - has) or any(f"{path.rpartition('.')[0]}{_ALL}" in had for path in has - had)
 
 

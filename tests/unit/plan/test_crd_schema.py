@@ -192,6 +192,7 @@ def test_a_version_that_is_stored_from_now_on_is_compared_with_the_one_before() 
 
 def test_a_status_may_lack_what_it_had_and_what_was_kept_as_a_whole_may_not() -> None:
     assert list(narrowed(crd(obj(status=obj(a={}))), crd(obj(status=obj(b={})), served=True))) == []
+    assert [name for name, _ in narrowed(crd(obj(statusReason={})), crd(obj(), served=True))] == ["v1"], "another field"
     live = crd(obj(a={}))
     live["spec"]["preserveUnknownFields"] = True
     assert [name for name, _ in narrowed(live, crd(obj(a={}), served=True))] == ["v1"]
