@@ -137,7 +137,7 @@ def _round(
     """Return the changes with what goes with them, and the owners that must stay."""
     found = {change.identity: change for change in changes}
     owner_of = {gone.uid: change.identity for change in changes for gone in change.gone if gone.uid}
-    early = {gone.uid for change in changes if change.action is Action.RECREATE or change.cause for gone in change.gone}
+    early = {gone.uid for change in changes if change.action is not Action.PRUNE or change.cause for gone in change.gone}
     roots, held = {**owner_of}, dict[Identity, str]()  # which change of the plan takes each; which of these must stay
     while more := [each for uid, each in dependants.items() if uid not in owner_of and each.goes_with(owner_of.keys(), early)]:
         for each in more:
@@ -160,10 +160,8 @@ def _round(
 
 def may_own_more(changes: Iterable[Change]) -> tuple[str, ...]:
     """Return one line of what goes and may own what no LIST has shown."""
-    own = [
-        change.identity for change in changes if change.cause in OF_ITS_OWN and change.identity.group_kind in ACTS
-    ]  # these own their pods
-    going = sorted({change.identity for change in changes if change.removes} - {*own})
+    acts = {change.identity for change in changes if change.cause in OF_ITS_OWN and change.identity.group_kind in ACTS}
+    going = sorted({change.identity for change in changes if change.removes} - acts)  # what acts own is their pods
     if not going:
         return ()
     named = ", ".join(map(str, going[:_NAMED])) + (f" and {len(going) - _NAMED} more" if len(going) > _NAMED else "")

@@ -116,7 +116,7 @@ def with_losses(
 
 # --- owners that git names
 def named_owners(check: PruneCheck, desired: Iterable[Desired]) -> dict[Identity, dict[str, Any]]:
-    """Return the owners that live of all that git names, whose they are."""
+    """Return the owners that git names and that live, ours or not."""
     named = ((resource, item, name) for item in _owned(desired) for resource, _, name, _ in _references(check, item) if resource and name)
     wanted = dict.fromkeys((resource, item.identity.namespace if resource.namespaced else "", name) for resource, item, name in named)
     return probe(check.api, list(wanted))

@@ -50,7 +50,7 @@ def claims_of(api: Api, namespace: str) -> dict[Identity, Object]:
 
 def claims_along(changes: Sequence[Change], check: PruneCheck, declared: Mapping[Identity, Desired]) -> RetentionFindings:
     """Return the changes of StatefulSets, and of what scales them, with the claims that go. `declared`: by git, which keeps a claim."""
-    found = RetentionFindings()
+    found, opened = RetentionFindings(), listed(retention.CLAIM, check.target.prune.kinds)
     spaces = {change.identity for change in changes if change.action is Action.PRUNE}
     sets = [change for change in changes if change.identity.group_kind == retention.STATEFUL_SET and (change.removes or change.takes)]
     scaling = [(change, declared[one].manifest.body()) for change in changes if (one := retention.scales(change)) in declared and one]
@@ -77,7 +77,6 @@ def claims_along(changes: Sequence[Change], check: PruneCheck, declared: Mapping
         for change in here:
             named, prunes = {each.identity for each in change.takes}, change.action is Action.PRUNE
             mine = {one: live for one, live in claims.items() if one in named or (change.removes and retention.refers(live, change.uid))}
-            opened = listed(retention.CLAIM, check.target.prune.kinds)
             stay = prunes and any(not opened or one in declared or protection(live, check.target) for one, live in mine.items())
             going = {one: live for one, live in mine.items() if not stay and (prunes or one in named)}
             found.claims.update(mine)

@@ -97,9 +97,12 @@ def test_what_two_lists_know_of_one_object_counts_together() -> None:
 
 ANEW = replace(PRUNE, action=Action.RECREATE)
 STEP = replace(PRUNE, cause=Cause.STEP)
+WRITTEN = replace(PRUNE, action=Action.UPDATE, takes=(Gone(OWNER, "owner", Cause.WRITTEN),))
 
 
-@pytest.mark.parametrize(("change", "goes"), [(PRUNE, False), (ANEW, True), (STEP, True)], ids=["prune", "made anew", "step"])
+@pytest.mark.parametrize(
+    ("change", "goes"), [(PRUNE, False), (ANEW, True), (STEP, True), (WRITTEN, True)], ids=["prune", "made anew", "step", "a write"]
+)
 def test_an_owner_that_git_has_dropped_takes_along_only_what_may_not_be_written_before(change: Change, goes: bool) -> None:
     metadata = {"name": "mine", "namespace": "shop", "uid": "mine", "ownerReferences": [{"uid": "owner"}]}
     free = dependant_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, is_member=True, owners=())
