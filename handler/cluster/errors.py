@@ -126,7 +126,9 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
     if status == 500 and _UNCONVERTED.match(_message(body)):
         status, reason = 422, ApiRefused.UNCONVERTED
     if status in RETRIED:
-        return ClusterUnavailable.of(subject, f"{method} answered {status}: {said}")
+        unavailable = ClusterUnavailable.of(subject, f"{method} answered {status}: {said}")
+        unavailable.answered = f"{method} answered {status}"
+        return unavailable
     if status == 409 or any(cause.get("field") == "metadata.uid" for cause in _causes(body)):
         return Moved.of(subject, f"{method} answered {status}: {said}")  # 422 on the uid: another object of the same name
     error = _api_refused(subject, said, status, reason)

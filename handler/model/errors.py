@@ -234,7 +234,9 @@ class ChartUnavailable(TransientError, code="chart-unavailable"):
 
 
 class ClusterUnavailable(TransientError, code="cluster-unavailable"):
-    """The API server doesn't answer in time, or answers 5xx or 429 until the deadline."""
+    """The API server doesn't answer in time, or answers 5xx or 429 until the deadline. `answered`: with what status; empty: with none."""
+
+    answered = ""
 
 
 class Moved(TransientError, code="moved"):

@@ -60,11 +60,11 @@ def masked_error(error: AnnealError, closed: Collection[Identity] = ()) -> Annea
 
     `closed`: objects that hold what isn't shown: what a server that fails says of these is left out, for a webhook that converts may quote.
     """
-    untold = {str(each) for each in closed} if isinstance(error, ClusterUnavailable) else set()
+    answered = error.answered if isinstance(error, ClusterUnavailable) else ""
+    untold = {str(each) for each in closed} if answered else set()
 
     def said(each: Problem) -> str:
-        answered, _, words = each.message.partition(": ")
-        return f"{answered}; what it says may hold a value that isn't shown" if words and each.subject in untold else each.message
+        return f"{answered}; what it says may hold a value that isn't shown" if each.subject in untold else each.message
 
     error.problems = tuple(
         replace(each, message=without_credentials(said(each)), fix=without_credentials(each.fix)) for each in error.problems
