@@ -158,7 +158,7 @@ def retarget(session: Session, target: str | None, repository: str, yes: bool) -
     for key, (was, becomes) in moved.items():
         output.line(f"{key.replace('_', ' ')}: {was} → {becomes}")
     if moved and not _may_take(session, state, moved, repository, yes=yes):
-        output.line("nothing was changed; -y accepts it without asking", "warn", err=True)
+        output.line(f"nothing was changed{'' if output.interactive else '; -y accepts it without asking'}", "warn", err=True)
         return reports.FAILED
 
     def accept(now: State) -> State:
