@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,15 +11,15 @@ import pytest
 
 from handler.cli import diff
 from handler.cli.output import Output
-from handler.config.settings import HoldAbove, Prune
+from handler.config.settings import HoldAbove, Prune, RecreateSettings
 from handler.model.plan import Gone
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
-from tests.e2e.documents import Document, config_map, owner
+from tests.e2e.documents import Document, config_map, offer, owner
 from tests.e2e.one_target import PATH, Shop, told
 from tests.e2e.pull_request_host import PullRequests
 from tests.e2e.serve_process import until
-from tests.e2e.ways_to_go import WAYS, Way, owned, uids
+from tests.e2e.ways_to_go import WAYS, Way, owned, scoped, uids
 
 NONE, OFF, ALL = Prune(hold_above=HoldAbove(0, 0.0)), Prune(enabled=False), Prune(hold_above=HoldAbove(1000, 1.0))
 
@@ -148,3 +149,24 @@ def test_an_owner_that_git_names_must_live_and_stay(open_shop: Open) -> None:
     shop.push(above, config_map(shop.name, "other", {"key": "2"}), below)
     shop.applied()
     assert shop.live(below), "the garbage collector leaves it"
+
+
+def test_a_definition_that_serves_no_version_is_not_made_anew_over_its_instances(open_shop: Open) -> None:
+    """They live on, unseen, until it goes."""
+    kinds = RecreateSettings(kinds=("CustomResourceDefinition.apiextensions.k8s.io",))
+    shop = open_shop(prune=ALL, recreate=kinds, cluster_scoped=("CustomResourceDefinition",))
+    shop.create_namespace()
+    crd = scoped(shop, "Namespaced")
+    shop.push(crd)
+    shop.applied()
+    until(lambda: shop.kubectl.tried("apply", "-f", "-", given=json.dumps(offer(shop.group, shop.name, "one"))).returncode == 0)
+    crd["spec"]["versions"][0]["served"] = False
+    shop.push(crd)
+    shop.applied()
+    uid = shop.live(crd)["metadata"]["uid"]  # type: ignore[index]  # it was applied
+    crd["spec"]["scope"] = "Cluster"
+    shop.push(crd)
+    refused = shop.run()
+    assert refused.code == "plan-refused", told(refused)
+    assert "would be made anew, and what it holds can't be listed" in refused.message
+    assert (shop.live(crd) or {})["metadata"]["uid"] == uid

@@ -193,9 +193,16 @@ def test_an_owner_that_git_drops_is_dropped_where_the_object_is_written(more: di
     lives["metadata"]["annotations"] |= more.get("annotations", {})
     found.see([lives])
     assert found.dependants[WEB].owners == owners
-    declared = comparison(document(data={"a": "1"}, metadata=OWNED)).desired
-    found.declare(declared)
-    assert WEB not in {*found.bodies, *found.undecided} or found.dependants[WEB].owners == ("above",)
+
+
+def test_what_git_declares_after_all_says_which_owners_are_left() -> None:
+    """As in the plan of a pull request: members are compared with what git declares before the merge."""
+    found = comparison(document(data={"a": "1"}, metadata=OWNED), whole=(WEB,))
+    by_us: dict[str, Any] = {"f:metadata": {"f:ownerReferences": {'k:{"uid":"above"}': {}}}}
+    found.see([live(found.desired[WEB].manifest.body(), by_us)])
+    assert found.dependants[WEB].owners == ("above",)
+    found.declare(comparison(document(data={"a": "1"})).desired)
+    assert (found.dependants[WEB].owners, found.dependants[WEB].dropped) == ((), ("above",))
 
 
 def test_owners_of_members_and_declared_objects_are_noted_as_they_are_last() -> None:
