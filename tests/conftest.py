@@ -6,6 +6,7 @@ starts it, and the session that made the directory stops it. `ANNEAL_TEST_KUBECO
 
 from __future__ import annotations
 
+import concurrent.futures.thread
 import contextlib
 import gc
 import logging
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import threading
 import warnings
+import weakref
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -121,6 +123,21 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         logger.setLevel(level)
     warnings.showwarning, threading.excepthook, sys.excepthook = hooks
     return done
+
+
+_left: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """What threads that a test left behind say, on a busy machine in the next test, isn't in that one's `caplog`; pools stay in use."""
+    captured = item.config.pluginmanager.getplugin("logging-plugin").caplog_handler
+    captured.filters[:] = [lambda _: threading.current_thread() not in _left]
+    before = {*threading.enumerate()}
+    try:
+        return (yield)
+    finally:
+        _left.update({*threading.enumerate()} - before - {*concurrent.futures.thread._threads_queues})
 
 
 class _FewBrowsers(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types

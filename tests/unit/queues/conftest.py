@@ -23,6 +23,8 @@ def side() -> Iterator[Side]:
     made = Side()
     yield made
     made.consumer.stop()
+    if made.consumer._keeper.ident:
+        made.consumer._keeper.join()
 
 
 @pytest.fixture
