@@ -206,16 +206,27 @@ def test_a_signed_push_becomes_a_recorded_commit_and_people_can_read_it(
     run = push(deployed, fleet, 3)
     assert deployed.deliver() == [True]
     assert fleet.behind() == []
-    status, read = deployed.ask("api", "GET", f"/api/targets/{fleet.target(0)}", headers={"Authorization": f"Bearer {TOKEN}"})
+    looks: list[Any] = []
+
+    def looked() -> Any:
+        """Read the target; on a busy machine the cluster may be late for one look."""
+        looks.append(deployed.ask("api", "GET", f"/api/targets/{fleet.target(0)}", headers={"Authorization": f"Bearer {TOKEN}"}))
+        return not looks[-1][1].get("trouble")
+
+    until(looked)
+    status, read = looks[-1]
     assert status == 200
     assert read["state"]["commit"] == fleet.commits[0, 3]
     assert [entry["id"] for entry in read["state"]["history"]] == [run]
     assert deployed.ask("api", "GET", f"/api/targets/{fleet.target(0)}")[0] == 401
 
     fleet.move(0, 2)  # a push that no event reports
-    told = deployed.invoke("tick", {"time": "2026-11-21T12:00:00Z", "source": "aws.events", "detail-type": "Scheduled Event"})
+    minute = {"time": "2026-11-21T12:00:00Z", "source": "aws.events", "detail-type": "Scheduled Event"}
+    told = deployed.invoke("tick", minute)
     assert told["ticks"] in (1, 2), "a tick, and for some names a drift run of the minute before"
-    until(lambda: looked_after(fleet.kubectl, STATES) >= {each.name for each in fleet.reader.settings.targets})
+    names = {each.name for each in fleet.reader.settings.targets}
+    # One cluster may hold a minute up for seconds alone, which a busy machine needs: it gets its heartbeat with the next.
+    until(lambda: looked_after(fleet.kubectl, STATES) >= names or not deployed.invoke("tick", minute))
     assert [done for _ in range(told["ticks"]) for done in deployed.deliver()] == [True] * told["ticks"]
     assert fleet.behind() == []
 
