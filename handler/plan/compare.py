@@ -179,9 +179,8 @@ class Comparison:
             self._note_dependant(identity, desired.get(identity), live, ours=is_member(live, identity, self.ours))
 
     def _note_dependant(self, identity: Identity, item: Desired | None, live: dict[str, Any], *, ours: bool) -> None:
-        kept = self.keeps(live) or ("git declares it" if item else "")
-        if found := dependant_of(live, is_member=ours, kept=kept, owners=_owners(item, live)):
-            self.dependants[identity] = found
+        if found := dependant_of(live, is_member=ours, owners=_owners(item, live)):
+            self.dependants[identity] = replace(found, kept=self.keeps(live) or ("git declares it" if item else ""))
 
     def absent(self) -> tuple[Desired, ...]:
         """Return the declared objects not seen so far; of a hook that is no news."""

@@ -87,12 +87,14 @@ def dependant_of(
     there = owners_of(live)
     uids = there if owners is None else tuple(owners)
     account = "" if there or uids else str(at(live, "metadata", "annotations", _ACCOUNT) or "")
+    if not (there or uids or account):
+        return None
     identity, uid = identity_of(dict(live)), str(at(live, "metadata", "uid") or "")
     if account and identity.group_kind == _SECRET:
         return Dependant(identity, uid, (account,), is_member, kept, stays_away=True)
     controlled = any(at(each, "controller") is True for each in items_at(live, "metadata", "ownerReferences"))
     remade, dropped = controlled and identity.group_kind in REMADE, tuple(each for each in there if each not in uids)
-    return Dependant(identity, uid, uids, is_member, kept, remade=remade, dropped=dropped) if uids or dropped else None
+    return Dependant(identity, uid, uids, is_member, kept, remade=remade, dropped=dropped) if there or uids else None
 
 
 def owners_of(live: Mapping[str, Any]) -> tuple[str, ...]:
@@ -108,8 +110,8 @@ def is_owned_within(live: Mapping[str, Any]) -> bool:
 
 def endpoints_of(service: Change, live: Mapping[Identity, str], declared: Collection[Identity]) -> Iterator[Dependant]:
     """Yield the Endpoints that go with a Service: their controller deletes them by its name. `live`: uids."""
-    one = Identity("", "Endpoints", service.identity.namespace, service.identity.name)
-    if service.removes and service.identity.group_kind == _SERVICE and one in live:
+    space, name = service.identity.namespace, service.identity.name
+    if service.removes and service.identity.group_kind == _SERVICE and (one := Identity("", "Endpoints", space, name)) in live:
         kept = "git declares it" if one in declared else ""
         yield Dependant(one, live[one], (service.uid,), is_member=True, kept=kept, stays_away=True)
 

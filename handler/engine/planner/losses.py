@@ -47,6 +47,11 @@ class PlanParts:
         return (*self.declared.values(), *self.steps.values(), *self.prunes, *self.exclusive, *self.hooks.values())
 
     @property
+    def writes(self) -> list[Change]:
+        """Those that touch the cluster: nothing else makes anything go."""
+        return [change for change in self.all if change.writes]
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What can't be known of what goes along."""
         return may_own_more(self.all)
@@ -56,6 +61,8 @@ class PlanParts:
 
         `unread`: of these only since what goes along can't be read.
         """
+        if not changes and not kept:
+            return self
 
         def one(change: Change) -> Change:
             change, identity = changes.get(change.identity, change), change.identity
@@ -76,10 +83,10 @@ class PlanParts:
 
 def with_claims(parts: PlanParts, check: PruneCheck, comparison: Comparison, listed: Iterable[Dependant]) -> PlanParts:
     """Return a plan's changes as `with_losses`, and with the claims and volumes that policies delete. Raises PlanRefused."""
-    found = claims_along([change for change in parts.all if change.writes], check, comparison.desired)
+    found = claims_along(parts.writes, check, comparison.desired)
     others = (each for each in (*listed, *found.listed) if each.cause is not Cause.OWNER or each.identity not in found.claims)
     parts = with_losses(parts.over(found.changes, {}), comparison, others, found.kept, found.unread)
-    return parts.over(volumes_along(parts.all, check, {**comparison.candidates, **found.claims}), {})
+    return parts.over(volumes_along(parts.writes, check, {**comparison.candidates, **found.claims}), {})
 
 
 def with_losses(
@@ -101,7 +108,7 @@ def with_losses(
         may = item is not None and item.mode in (Mode.APPLY, Mode.RECREATE, Mode.KEEP) and identity.group_kind not in LASTING
         return change if may and change is not None and change.lives and not change.marks_only else None
 
-    found = collected([change for change in parts.all if change.identity not in kept], listed, remade)
+    found = collected([change for change in parts.writes if change.identity not in kept], listed, remade)
     kept, problems = {**kept, **found.kept}, []
     for identity, why in kept.items():
         change = parts.declared.get(identity) or parts.steps.get(identity) or parts.hooks.get(identity)
@@ -127,7 +134,7 @@ def refuse_owners(check: PruneCheck, desired: Iterable[Desired], parts: PlanPart
 
     `owners`: see `named_owners`.
     """
-    going = {gone.uid for change in parts.all for gone in change.gone}
+    going = {gone.uid for change in parts.writes for gone in change.gone}
     problems = [problem for item in _owned(desired) for problem in _of(check, item, going, owners)]
     if problems:
         raise PlanRefused(*problems)

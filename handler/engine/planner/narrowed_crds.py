@@ -35,7 +35,7 @@ def losing_fields(comparison: Comparison, changes: Iterable[Change], api: Api, d
     known = {**comparison.unowned, **comparison.undecided}
     for change in changes:
         live = known.get(change.identity)
-        if change.identity.group_kind != CRD or change.action is not Action.UPDATE or live is None or change.manifest is None:
+        if change.action is not Action.UPDATE or change.identity.group_kind != CRD or live is None or change.manifest is None:
             continue
         lost, seen = _lost(live, change.manifest.body(), api, discovery)
         if seen:

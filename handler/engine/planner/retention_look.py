@@ -110,7 +110,7 @@ def volumes_along(changes: Sequence[Change], check: PruneCheck, known: Mapping[I
     bodies |= _read(check, lost.keys() - bodies.keys()) or {}
     bound = {backing: lost[one] for one, live in bodies.items() if (backing := retention.backing(live)) is not None}
     volumes, unread = _read(check, bound), {"metadata": {"uid": ""}}
-    written = {change.identity: change.manifest.body() for change in changes if change.manifest and change.writes}
+    written = {change.identity: change.manifest.body() for change in changes if change.manifest}
     policies = {one: (live, written.get(one, live)) for one, live in (volumes or {}).items()}  # as it is, and as git has it
     going = bound if volumes is None else [one for one in bound if any(map(retention.goes_along, policies.get(one, ())))]
     before, found = {change.identity: change for change in changes if change.gone}, dict[Identity, Change]()
