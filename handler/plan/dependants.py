@@ -119,8 +119,8 @@ def endpoints_of(service: Change, live: Mapping[Identity, str], declared: Collec
 def collected(changes: Sequence[Change], listed: Iterable[Dependant], remade: Callable[[Identity], Change | None]) -> GarbageCollection:
     """Return what becomes of a plan's changes by what goes with them.
 
-    `changes`: all of the plan; `listed`: whatever was listed and may go with others, what knows most of an object first; `remade`: returns
-    the change of a declared member that may be made anew, None: it can't be, or git doesn't declare it.
+    `changes`: those of the plan that write; `listed`: whatever was listed and may go with others, what knows most of an object first;
+    `remade`: returns the change of a declared member that may be made anew, None: it can't be, or git doesn't declare it.
     """
     dependants, kept = dict[str, Dependant](), dict[Identity, str]()
     for each in listed:
