@@ -24,7 +24,8 @@ from handler.plan.admission import CRD
 
 _SECRET = GroupKind("", "Secret")
 _EXPANDED = b"$("
-_MARKS = re.compile(rb"passw|token|secret|key|credential")  # what each sensitive field's name holds, in small letters
+_KEYS = (b"%s%skey" % (of, joint) for of in (b"api", b"private") for joint in (b"", b"-", b"_"))
+_MARKS = (b"passw", b"token", b"secret", b"credential", *_KEYS)  # one of them each sensitive field's name holds, in small letters
 _OF_PODS = re.compile(r".*/template/metadata/annotations(?:/[^/]*)?")
 
 
@@ -37,7 +38,8 @@ def _is_closed(manifest: Manifest, unstable: UnstableFields | None) -> bool:
     hidden = (*manifest.hidden, *(unstable.paths if unstable else ()))
     if manifest.identity.group_kind == _SECRET or any(not _OF_PODS.fullmatch(each) for each in hidden):
         return True
-    body = manifest.body() if _MARKS.search(manifest.raw.lower()) else {}
+    raw = manifest.raw.lower()
+    body = manifest.body() if any(mark in raw for mark in _MARKS) else {}
     return holds_secrets(manifest.identity.group_kind, body) or _is_given_secrets(manifest, body)
 
 
