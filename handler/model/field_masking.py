@@ -17,7 +17,9 @@ from handler.model.names import GroupKind, identity_of
 MASKED = "***"
 _SHOWN = 200  # characters of a value that are shown
 _SHORTEST = 4  # characters: without shorter ones a text can't be read
-_WORDS = "(?:passwords?|passwd|token|secret|api[-_]?keys?|private[-_]?keys?|credentials?)"
+_SEVERAL = ("password", "credential", *(f"{of}{joint}key" for of in ("api", "private") for joint in ("", "-", "_")))
+_ONE = ("passwd", "token", "secret")
+_WORDS = f"(?:(?:{'|'.join(_SEVERAL)})s?|{'|'.join(_ONE)})"
 _TELLING = re.compile(rf"(?:{_WORDS}(?:\[\d+\])?|tokens\[\d+\])\W*$", re.IGNORECASE)
 _MENTIONED = re.compile(_WORDS, re.IGNORECASE)
 _USERINFO = re.compile(r"(?<=://)(?:([^\s/:@\"']*:)(?!\d{1,5}(?:[/\"'\s,;)\]]|$))[^\s\"]+|[^\s/:@\"']{20,})@")
@@ -32,6 +34,7 @@ _REPEATING = (
     "objectset.rio.cattle.io/applied",
 )
 """Annotations by which appliers remember the whole object."""
+_MARKS = tuple(each.encode() for each in (*_SEVERAL, *_ONE, *_REPEATING))
 _SECRET_OPEN = ("metadata.labels", "metadata.name", "metadata.namespace", "type", "immutable")
 """The fields of a Secret that may be read; its annotations often repeat its data."""
 
@@ -75,6 +78,12 @@ def is_sensitive(kind: GroupKind, path: str) -> bool:
     if kind == GroupKind("", "Secret"):
         return not any(path == allowed or path.startswith(f"{allowed}.") for allowed in _SECRET_OPEN)
     return path.endswith(_REPEATING) or bool(_TELLING.search(path.removesuffix(".value")))
+
+
+def may_be_sensitive(document: bytes) -> bool:
+    """Whether an object, as canonical JSON, may have a field that may never be shown, or name a Secret. False is certain."""
+    small = document.lower()
+    return any(mark in small for mark in _MARKS)
 
 
 def mentions_secret(text: str) -> bool:

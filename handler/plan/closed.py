@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from handler.model.field_masking import sensitive
+from handler.model.field_masking import may_be_sensitive, sensitive
 from handler.model.manifest import Manifest
 from handler.model.names import GroupKind, Identity
 from handler.model.pod_secrets import mounted_secrets, names_secrets
@@ -24,8 +24,6 @@ from handler.plan.admission import CRD
 
 _SECRET = GroupKind("", "Secret")
 _EXPANDED = b"$("
-_KEYS = (b"%s%skey" % (of, joint) for of in (b"api", b"private") for joint in (b"", b"-", b"_"))
-_MARKS = (b"passw", b"token", b"secret", b"credential", *_KEYS)  # one of them each sensitive field's name holds, in small letters
 _OF_PODS = re.compile(r".*/template/metadata/annotations(?:/[^/]*)?")
 
 
@@ -38,8 +36,7 @@ def _is_closed(manifest: Manifest, unstable: UnstableFields | None) -> bool:
     hidden = (*manifest.hidden, *(unstable.paths if unstable else ()))
     if manifest.identity.group_kind == _SECRET or any(not _OF_PODS.fullmatch(each) for each in hidden):
         return True
-    raw = manifest.raw.lower()
-    body = manifest.body() if any(mark in raw for mark in _MARKS) else {}
+    body = manifest.body() if may_be_sensitive(manifest.raw) else {}
     return holds_secrets(manifest.identity.group_kind, body) or _is_given_secrets(manifest, body)
 
 
