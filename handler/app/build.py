@@ -250,6 +250,7 @@ class Handler(TargetRunner):
             discovery,
             self._environ.get(WORKLOAD, ""),
             lambda recorded, commit: self.outside(target, lambda: discovery, recorded, commit),
+            lambda commit, head: self.proves(target, commit, head),
             actions=self.tables.actions,
             checks=LazyTable(self._bound_checks),
         )

@@ -296,6 +296,14 @@ class Connections:
             )
         return given
 
+    def proves(self, target: Target, commit: str, head: str = "") -> bool:
+        """Whether a target's revision leads to a commit; a directory has but its present one. Raises as `GitHost.proves`."""
+        given = self._options.sources.get(template_of(target.name))
+        if given is None:
+            return self.git_host(target).proves(target.revision, commit, head)
+        head = head or given.head(target.revision).commit
+        return given.reaches(head, commit) if isinstance(given, Ancestry) else commit == head
+
     def git_host(self, target: Target) -> GitHost:
         """Return a repository's git host, shared by targets with the same URL and credentials; webhook settings don't count."""
         from handler.source.git_host import GitHost, SharedConnections

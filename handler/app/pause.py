@@ -89,7 +89,7 @@ def _own(store: StateStore, name: str) -> State | None:
         line = f"`installationFrom: {state.installation}`"
         fix = f"{other}; only where this installation replaces that one: write {line}, or `anneal retarget {name}`"
         raise RequestRefused.of(f"target {name}", seen, fix=fix)
-    refuse_renamed(state)
+    refuse_renamed(state, store.namespace)
     return state
 
 

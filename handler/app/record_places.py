@@ -45,6 +45,10 @@ class TargetRecords:
         where = RecordPlace(place.namespace, place.name, self._ways.settings.installation)
         return FormerRecord(place, self._ways.store_at(self._target, where), self._ways.lock_at(self._target, where))
 
+    def is_target(self, place: RecordName) -> bool:
+        """Whether it is that of another target which is configured."""
+        return place.name != self._target.name and self._ways.settings.target(place.name) is not None
+
     def elsewhere(self, state: State) -> Sequence[RecordName]:
         """Return the records that this target has in other namespaces, or has by now under a name that isn't configured.
 

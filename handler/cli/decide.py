@@ -148,7 +148,7 @@ def retarget(session: Session, target: str | None, repository: str, yes: bool) -
     state = store.read().state
     if state is None:
         raise StateInvalid.of(f"target {chosen.name}", "has no record here: it never ran", fix=f"anneal apply {chosen.name}")
-    refuse_renamed(state)
+    refuse_renamed(state, store.namespace)
     wanted: dict[str, Any] = {
         "repository": chosen.repository.url,
         "installation": handler.settings.installation,

@@ -20,7 +20,7 @@ from handler.engine.planner.planner import Planned
 from handler.engine.run import revision
 from handler.engine.run.context import RunContext
 from handler.engine.run.readiness_look import obstacles
-from handler.model.errors import AuthorError
+from handler.model.errors import AuthorError, CommitUnproven
 from handler.model.result import Outcome, Result
 from handler.state.dependency_wait import DependencyWait
 from handler.state.record import State
@@ -86,7 +86,8 @@ def _begun(run: RunContext) -> str:
         return ""
     try:
         run.deps.preparer.tree(begun.commit)
-    except AuthorError:  # the host has it no longer, or it was signed by none
+        run.deps.preparer.prove(begun.commit, run.revision.head)
+    except (AuthorError, CommitUnproven):  # the host has it no longer, it was signed by none, or the branch leads elsewhere by now
         return ""
     return begun.commit
 

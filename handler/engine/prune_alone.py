@@ -66,6 +66,7 @@ class PruneAlone:
             seen = f"its apply of {run.state.attempt.commit[:12]} hasn't ended, so nothing is pruned"
             raise RequestRefused.of(f"target {self.job.target}", seen, fix="apply it first, and prune then")
         revision.choose(run)
+        revision.prove(run)
         inputs = run.inputs()
         planned = plan_request.plan(run, inputs)
         rendered = inputs.prepared.rendered

@@ -163,6 +163,7 @@ def _refused_meanwhile(run: RunContext) -> Result | None:
 def _look(run: RunContext, *, again: bool = True) -> Result:
     if shortcuts.same_reads(run):
         return outcomes.commit_only(run)
+    revision.prove(run)
     inputs = run.inputs()
     try:
         planned = plan_request.plan(run, inputs)
@@ -279,6 +280,7 @@ def _round(run: RunContext, look: Lookahead | None) -> Result | None:
         idle = shortcuts.unchanged(run) or dependency_gate.ended(run)
         if idle:
             return idle
+        revision.prove(run)
         inputs = run.inputs()
         look = Lookahead(run.version, run.revision.commit, inputs, plan_request.plan(run, inputs))
         ended = _ended_by_plan(run, look.inputs, look.planned)

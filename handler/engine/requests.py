@@ -26,8 +26,9 @@ from handler.state.run_once import AS_CONFIGURED, RunOnce
 def ask(run: RunContext) -> None:
     """Write what a person asked into the state, for us or for the Lease's holder.
 
-    Force stands there from now on: the next attempt honours it, once. It stays ours where it vouches for a commit. Raises RequestRefused:
-    nothing such is held, another command must go on with it, or the commit never ran; RefNotFound: the host doesn't have a forced commit.
+    Force stands there from now on: the next attempt honours it, once. It stays ours where it vouches for a commit: what only a shell
+    vouches for isn't left for another. Raises RequestRefused: nothing such is held, another command must go on with it, or the commit never
+    ran; CommitUnproven; RefNotFound: the host doesn't have a forced commit.
     """
     if run.job.promote:  # it is done by the run that was asked for it, or not at all
         return
@@ -43,6 +44,8 @@ def ask(run: RunContext) -> None:
         revision.choose(run)
     if run.job.commit and revision.never_ran(run):
         run.deps.preparer.tree(run.revision.commit)
+    if run.revision.vouched:
+        return
     pin = revision.pin_left(run) if run.job.commit else None
     initial = None if run.stored.uid else run.state
     corrects = run.deps.target.drift == "correct"
@@ -71,6 +74,8 @@ def busy(run: RunContext, error: Busy) -> Busy:
             fix = f"{fix} --commit {commit}; at once, pinned to it: anneal apply {name} --commit {commit} --force"
     elif run.deps.once != AS_CONFIGURED:
         left, fix = "this isn't left for it", _command(run)
+    elif run.revision.vouched:
+        left, fix = "this isn't left for it", f"anneal apply {name} --commit {commit} --force"
     else:
         return error
     said = [f"{each.message.partition(';')[0]}; {left}" for each in error.problems]

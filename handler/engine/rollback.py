@@ -6,11 +6,12 @@ visible. Failure and pin are one write, so any process ends in the same place: t
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import ROLLOUT_FAILURES, RequestRefused
-from handler.model.errors import AnnealError, Problem, QuotaExceeded, RolloutFailed, TransientError
+from handler.model.errors import AnnealError, CommitUnproven, Problem, QuotaExceeded, RolloutFailed, TransientError
 from handler.model.names import FIELD_MANAGER
 from handler.model.result import Outcome, Result
 from handler.state.record import Pin, State
@@ -28,9 +29,10 @@ def way_back(run: RunContext, error: AnnealError) -> Pin | None:
     preparer = run.deps.preparer
     beside = preparer.beside(path for path, _ in run.round.reads.paths) if run.round.reads else ()
     try:
+        preparer.prove(run.state.commit, run.revision.head)
         away = preparer.reads_at(run.revision.commit, beside)
     except AnnealError:
-        return None  # tried again by a tick: a pin that doesn't know what it holds against holds nothing
+        return None  # tried again by a tick: a pin that doesn't know what it holds against, or to what it leads, holds nothing
     why = error.problems[0] if error.problems else error
     return Pin(
         run.state.commit,
@@ -64,6 +66,20 @@ def explained(run: RunContext, error: AnnealError) -> AnnealError:
     if _fails(run, error) and state.commit in ("", run.revision.commit):
         seen = "there is nothing to roll back to: no other commit was deployed whole"
         return type(error)(*error.problems, Problem(f"target {name}", seen))
+    if _fails(run, error):
+        with contextlib.suppress(TransientError):
+            return _unproven(run, error)
+    return error
+
+
+def _unproven(run: RunContext, error: AnnealError) -> AnnealError:
+    """Return an error with why the recorded commit is no way back, where the branch doesn't lead to it (any more)."""
+    try:
+        run.deps.preparer.prove(run.state.commit, run.revision.head)
+    except CommitUnproven as unproven:
+        fix = f"push what mends it; or, at a terminal: anneal apply {run.job.target} --commit {run.state.commit} --force"
+        found = (replace(each, message=f"can't be rolled back: {each.message}", fix=fix) for each in unproven.problems)
+        return type(error)(*error.problems, *found)
     return error
 
 

@@ -103,6 +103,7 @@ def commit_diff(handler: Handler, target: Target, before: str, after: str) -> Co
 
 
 def _rendered(handler: Handler, target: Target, commit: str) -> Rendered:
+    handler.dependencies(target.name).preparer.prove(commit)
     tree = handler.source(target).fetch(commit, target.path)
     return handler.render(target, tree, older=True)
 

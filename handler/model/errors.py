@@ -125,6 +125,10 @@ class TargetMoved(OperatorError, code="target-moved"):
     """Repository, installation or cluster differ from the recorded ones; `anneal retarget` accepts that."""
 
 
+class CommitUnproven(OperatorError, code="commit-unproven"):
+    """A commit that isn't the head isn't proven to be on the target's branch. Nothing of it was rendered; `--force` in a shell vouches."""
+
+
 class StateInvalid(OperatorError, code="state-invalid"):
     """The state ConfigMap is not ours or can't be read; it is untrusted input."""
 

@@ -101,16 +101,20 @@ class GitHost:
         raise RefNotFound.of(printable(name) or "HEAD", f"neither a tag nor a branch of the host ({self._transport.subject})")
 
     def _asked(self, revision: Revision) -> Head:
-        return self._highest(revision.semver) if revision.semver else self._named(revision.ref)
-
-    def _highest(self, semver: str) -> Head:
-        from handler.source.tag_versions import HighestTag  # noqa: PLC0415 - loads a library that only such targets need
-
-        head = self._look(HighestTag(semver))
+        if not revision.semver:
+            return self._named(revision.ref)
+        head = self._highest(revision.semver)
         if head is None:
             seen = f"no tag of the host is in this range of versions ({self._transport.subject})"
-            raise RefNotFound.of(f"revision.semver {semver}", seen, fix="push a tag such as v1.2.3, or change the target's revision")
+            fix = "push a tag such as v1.2.3, or change the target's revision"
+            raise RefNotFound.of(f"revision.semver {revision.semver}", seen, fix=fix)
         return head
+
+    def _highest(self, semver: str, commit: str = "") -> Head | None:
+        """Return the highest tag in a range of versions, of those that name a commit where one is given."""
+        from handler.source.tag_versions import HighestTag  # noqa: PLC0415 - loads a library that only such targets need
+
+        return self._look(HighestTag(semver, commit))
 
     def _look(self, wanted: git_protocol.WantedRef) -> Head | None:
         head = self._operation(lambda deadline: self._refs(deadline, wanted))
@@ -161,6 +165,15 @@ class GitHost:
             if not is_commit_id(sha):
                 raise SourceRefused.of(printable(sha) or "commit", "is not a full commit id of 40 hex digits")
         return head == commit or self._ancestry.get(head, commit)
+
+    def proves(self, revision: Revision, commit: str, head: str = "") -> bool:
+        """Whether a revision leads to a commit: its head does (`reaches`), or a tag that is in its range of versions now names it.
+
+        `head`: what the revision names now; empty: the host is asked. Raises as `head` and `reaches`.
+        """
+        head = head or self.head(revision).commit
+        tag = self._highest(revision.semver, commit) if revision.semver and commit != head else None
+        return (tag is not None and tag.commit == commit) or self.reaches(head, commit)
 
     def between(self, commit: str, head: str) -> Mapping[str, tuple[str, ...]]:
         """Return the commits that `head` leads to and `commit` doesn't, each with its parents. Raises as `reaches`."""

@@ -67,10 +67,14 @@ class Advertisement:
 
 
 class WantedRef(Protocol):
-    """Which ref is looked for, in a list that is only walked. `name`: the best so far, a full ref name; `prefix`: of all that may be."""
+    """Which ref is looked for, in a list that is only walked. `name`: the best so far, a full ref name; `prefix`: of all that may be.
+
+    `commit`: the one that it must name, in hex; empty: any.
+    """
 
     name: str
     prefix: str
+    commit: bytes
 
     def better(self, name: bytes) -> bool:
         """Look at a full ref name; say whether it is the best so far."""
@@ -78,6 +82,8 @@ class WantedRef(Protocol):
 
 class ExactRef:
     """One ref by its full name."""
+
+    commit = b""
 
     def __init__(self, ref: str) -> None:
         self.name = ""
@@ -207,7 +213,7 @@ def _wanted_lines(lines: Iterable[bytes], wanted: WantedRef | None, position: in
             yield line
         if wanted is None:
             continue
-        if wanted.better(name):
+        if wanted.commit in line and wanted.better(name):
             kept = [] if first else [line]
         elif name == wanted.name.encode():
             kept.append(line)

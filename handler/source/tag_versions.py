@@ -47,13 +47,16 @@ class VersionRange:
 
 
 class HighestTag:
-    """Picks the highest tag in a range out of refs that are shown one by one. `name`: the best so far, a full ref name."""
+    """Picks the highest tag in a range out of refs that are shown one by one. `name`: the best so far, a full ref name.
+
+    `commit`: the one that it must name, in hex; empty: any.
+    """
 
     prefix = TAGS
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, commit: str = "") -> None:
         """Raises ConfigInvalid: `text` isn't a range."""
-        self.name = ""
+        self.name, self.commit = "", commit.encode()
         self._range = VersionRange(text)
         self._best: tuple[Order, bytes] | None = None
 

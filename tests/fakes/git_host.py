@@ -88,6 +88,10 @@ class HostSource:
     def recheck(self, sha: str, path: str = "") -> None:
         """Nothing here is signed."""
 
+    def proves(self, revision: Revision, commit: str, head: str = "") -> bool:
+        """Whether a revision leads to a commit."""
+        return self.reaches(head or self.head(revision).commit, commit)
+
     def reaches(self, head: str, commit: str) -> bool:
         self._meet(f"ancestry {head} {commit}")
         self._up()

@@ -163,10 +163,12 @@ def _declared(made: Prepared) -> Declared:
 
 
 def _deployed(handler: TargetRunner, target: Target, state: State, number: int) -> Prepared | AuthorError | None:
-    """Render what is deployed; None: nothing is, or git has it no longer."""
+    """Render what is deployed; None: nothing is, or the branch has it no longer."""
     if not state.commit:
         return None
     try:
+        if not handler.proves(target, state.commit):
+            return None
         return _prepared(handler, target, handler.git_host(target).fetch(state.commit, target.path), state, number)
     except AuthorError:
         return None

@@ -19,7 +19,7 @@ from handler.config.instance_target import refuse_template
 from handler.config.renderer_settings import AUTO
 from handler.config.settings import Target
 from handler.engine.planner import canaries
-from handler.model.errors import AnnealError, AuthorError, PlanRefused, Problem
+from handler.model.errors import AnnealError, AuthorError, CommitUnproven, PlanRefused, Problem, RefNotFound, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.outside_inputs import KnownChart, NothingOutside, OutsideInputs
@@ -129,8 +129,9 @@ class Preparer:
     """Prepares commits of one target; it outlives runs, for the sake of what it rendered last.
 
     `own`: namespace/name of the workload that this handler runs in, which goes last. `outside`: makes what isn't git,
-    for one run. `recorded`: the commit that the state named at the end of this process's last run, and when that was (monotonic seconds);
-    None before the first. `actions`, `checks`: what a Rollout may name.
+    for one run. `proves`: whether the revision leads to a commit, by its head where that is known, else empty. `recorded`: the commit that
+    the state named at the end of this process's last run, and when that was (monotonic seconds); None before the first. `actions`,
+    `checks`: what a Rollout may name.
     """
 
     target: Target
@@ -141,6 +142,7 @@ class Preparer:
     discovery: Discovery
     own: str = ""
     outside: Callable[[RecordedRender, str], OutsideInputs] = lambda _recorded, _commit: NothingOutside()
+    proves: Callable[[str, str], bool] = lambda _commit, _head: False
     actions: Mapping[str, ActionReader] = field(default_factory=dict)
     checks: Mapping[str, CheckType] = field(default_factory=dict)
     last: Prepared | None = field(default=None)
@@ -153,6 +155,22 @@ class Preparer:
     def tree(self, sha: str) -> Tree:
         """Return a commit's tree. Raises RefNotFound: the host no longer has it."""
         return self.source.fetch(sha, self.target.path)
+
+    def prove(self, sha: str, head: str = "") -> None:
+        """Refuse a commit that only a record or a request names. `head`: what the revision names now; empty: the host is asked.
+
+        Raises CommitUnproven: the revision doesn't lead to it, as far as the host shows; GitUnavailable.
+        """
+        try:
+            why = "" if self.proves(sha, head) else "the host shows no way to it from there"
+        except (RefNotFound, SourceRefused) as error:
+            why = str(error)
+        if why:
+            name = self.target.name
+            seen = f"commit {sha[:12]} isn't proven to be on {self.target.revision}, and nothing of it is rendered or written: {why}"
+            vouched = f"anneal apply {name} --commit {sha} --force"
+            fix = f"to follow the revision again: anneal unpin {name}; to vouch for it, at a terminal: {vouched}"
+            raise CommitUnproven.of(f"target {name}", seen, fix=fix)
 
     def prepare(
         self, sha: str, recorded: RecordedRender = NOTHING_RECORDED, outside: OutsideInputs | None = None, *, older: bool = False

@@ -331,8 +331,8 @@ class SiblingQuestions:
         commit = standing.commit
         if commit not in look.declared:
             listed = recorded and look.state is not None and look.state.commit == commit
-            asked = {"older": commit != self.head, "names": bool(self.target.exclusive)}
-            look.declared[commit] = _listed(look, standing) if listed else _rendered(look, standing, **asked)
+            names = bool(self.target.exclusive)
+            look.declared[commit] = _listed(look, standing) if listed else _rendered(look, standing, self.head, names=names)
         return look.declared[commit]
 
     def _has_moved(self, sibling: Sibling, versions: Mapping[str, str]) -> bool:
@@ -368,10 +368,15 @@ def _listed(look: _Look, standing: StandingCommit) -> Declared:
     return Declared(look.sibling.target.name, standing, dict.fromkeys(look.state.declared if look.state else (), ""))
 
 
-def _rendered(look: _Look, standing: StandingCommit, *, older: bool, names: bool) -> Declared:
-    """Render a sibling; an empty set that its target doesn't allow is a failure of its runs, as a path that isn't there is."""
-    target = look.sibling.target
+def _rendered(look: _Look, standing: StandingCommit, head: str, *, names: bool) -> Declared:
+    """Render a sibling at a commit that its revision leads to.
+
+    An empty set that its target doesn't allow is a failure of its runs, as a path that isn't there is.
+    """
+    target, older, apart = look.sibling.target, standing.commit != head, look.sibling.apart
     try:
+        if older or apart:
+            look.preparer.prove(standing.commit, "" if apart else head)
         recorded = look.state.render if look.state else RecordedRender()
         prepared = replace(look.preparer).prepare(standing.commit, recorded, older=older)
     except AnnealError as error:

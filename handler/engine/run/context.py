@@ -54,7 +54,8 @@ class ChosenRevision:
     """What `revision.choose` found; empty before.
 
     `named`: by which ref; `refused`: still; `behind`: so the recorded commit is held, and the status stays. `promotion`: where others prove
-    commits, what of them it follows; `head` is empty where they have nothing newer than what is pinned.
+    commits, what of them it follows; `head` is empty where they have nothing newer than what is pinned. `vouched`: the commit that isn't
+    proven, and that a person at a shell forces.
     """
 
     commit: str = ""
@@ -63,6 +64,7 @@ class ChosenRevision:
     refused: bool = False
     behind: bool = False
     promotion: Promotion = NO_PROMOTION
+    vouched: str = ""
 
 
 @dataclass(slots=True)
@@ -183,7 +185,7 @@ class RunContext:
         deps, repository = self.deps, self.deps.target.repository.url
         stored = (deps.store if certain else deps.first or deps.store).read()
         cluster = deps.cluster_uid(certain or self.job.drift or stored.state is None)
-        former_record.refuse_renamed(stored.state)
+        former_record.refuse_renamed(stored.state, deps.store.namespace)
         known = deps.store.at_home(stored.state or deps.store.blank(cluster), repository, cluster)
         known = replace(known, instance=recorded_instance(deps.target, known))
         recorded = stored.state is not None

@@ -1,10 +1,11 @@
 """Where a target has no record of its own yet, or takes over still: the record that it had under another name, or in another namespace.
 
     configured    `renamedFrom`, `stateNamespaceFrom`: the first run starts from a copy of that record
-    recorded      `State.former`: a takeover that hasn't ended is finished, whatever the configuration says by then
+    recorded      `State.former`: a takeover that hasn't ended is finished, while the configuration names that record
     neither       a record of this target in another state namespace refuses the run, with the line that takes it over
 
-Law: nothing is written here. A record of another installation is never a former one of ours, whatever it is called. Reads, settings and
+Law: nothing is written here. Records are testimony: what they say of each other takes nothing over unless the configuration says so, too.
+A record of another installation is never a former one of ours, whatever it is called. Reads, settings and
 approvals aren't copied, so that the first plan is whole, under all guards. Until the old record says that it was taken over, runs of the
 old name may go on: what that knows by then is read again under its Lease. A record that takes another one over itself isn't taken over.
 """
@@ -17,7 +18,7 @@ from typing import Protocol
 
 from handler.engine.run.errors import TargetRenamed
 from handler.model.errors import Problem, TargetMoved
-from handler.model.names import Identity
+from handler.model.names import Identity, kubectl, state_name
 from handler.plan.inventory import TargetMarks
 from handler.state.former import RecordName
 from handler.state.lease import HeldLease, LeaseLock
@@ -79,6 +80,9 @@ class RecordPlaces(Protocol):
     def at(self, place: RecordName) -> FormerRecord:
         """Return the record at a place, not read yet."""
 
+    def is_target(self, place: RecordName) -> bool:
+        """Whether it is that of another target which is configured."""
+
     def elsewhere(self, state: State) -> Sequence[RecordName]:
         """Return the records of this target in other namespaces that can be listed. `state`: the blank one. Raises AnnealError."""
 
@@ -88,19 +92,21 @@ def former_marks(former: RecordName | None) -> TargetMarks | None:
     return TargetMarks.of(former.name, former.namespace) if former else None
 
 
-def refuse_renamed(state: State | None) -> None:
-    """Raise TargetRenamed: another target has taken over what this record's had."""
+def refuse_renamed(state: State | None, namespace: str = "") -> None:
+    """Raise TargetRenamed: another target has taken over what this record's had. `namespace`: of the record; empty: it isn't known."""
     if state is None or state.renamed_to is None:
         return
     new, old = state.renamed_to, state.target
+    edited = f"; {_forgetting('renamedTo', old, namespace)}" if namespace else ""
     if new.name == old:
         seen = f"was moved to the state namespace {new.namespace}: its record is {new}"
-        raise TargetRenamed.of(f"target {old}", seen, fix=f"write `stateNamespace: {new.namespace}`; this configuration is an older one")
+        older = f"write `stateNamespace: {new.namespace}`; this configuration is an older one"
+        raise TargetRenamed.of(f"target {old}", seen, fix=f"{older}{edited}")
     seen = f"was renamed: target {new.name} has taken over what it had, in {new}"
     moved = f" and, unless that is its `stateNamespace`, `stateNamespaceFrom: {new.namespace}` beside it"
     ended = f"let {new.name} end that with its own configuration (`anneal -c THEIR_FILE apply {new.name}`)"
     back = f"to go back {ended}, then write `renamedFrom: {new.name}` on target {old}{moved}"
-    raise TargetRenamed.of(f"target {old}", seen, fix=f"call it {new.name}, for this configuration is an older one; {back}")
+    raise TargetRenamed.of(f"target {old}", seen, fix=f"call it {new.name}, for this configuration is an older one; {back}{edited}")
 
 
 def joined(
@@ -119,14 +125,18 @@ def joined(
         if not recorded:
             refuse_elsewhere(places, known)
         return known, None
-    if _is_withdrawn(places, known, former):
-        return joined(places, _withdrawn(known), repository, now, recorded=recorded)
+    if known.former and not _is_configured(places, former):
+        _refuse_unconfigured(places, known, former)
+        known = replace(known, former=None) if former.stored.state is None else _withdrawn(known)
+        return joined(places, known, repository, now, recorded=recorded)
     old, place = former.stored.state, known.former or replace(former.place, at=stamp(now))
-    if old is None or (known.former and former.is_claimed_by(known.target, places.namespace)):
+    if old is None:
         return replace(known, former=place), former
     _refuse_moved(former, old, repository, known)
+    if known.former and former.is_claimed_by(known.target, places.namespace):
+        return replace(known, former=place), former
     if not former.is_claimed_by(known.target, places.namespace):
-        refuse_renamed(old)
+        refuse_renamed(old, former.place.namespace)
         _refuse_unfinished(places, former, old, known.target)
     return _copied(known, old, place, now) if known.fresh else _caught_up(known, old, now), former
 
@@ -184,10 +194,27 @@ def read_former(
     return min(found, key=lambda each: (each.stored.state is None, each.unused), default=None)
 
 
-def _is_withdrawn(places: RecordPlaces, known: State, former: FormerRecord) -> bool:
-    """Whether the configuration names the record no more that this one was to take over, and hasn't begun to: nothing was written by it."""
-    begun = former.is_claimed_by(known.target, places.namespace)
-    return known.former is not None and not begun and not any(former.place.is_same(each.name, each.namespace) for each in places.configured)
+def _is_configured(places: RecordPlaces, former: FormerRecord) -> bool:
+    return any(former.place.is_same(each.name, each.namespace) for each in places.configured)
+
+
+def _refuse_unconfigured(places: RecordPlaces, known: State, former: FormerRecord) -> None:
+    """Refuse to go on with a takeover that the configuration doesn't name (any more), as far as records say that it has begun."""
+    old, place, name = former.stored.state, former.place, known.target
+    if old is None or not former.is_claimed_by(name, places.namespace):
+        return
+    lines = [f"`renamedFrom: {place.name}`"] if place.name != name else []
+    lines += [f"`stateNamespaceFrom: {place.namespace}`"] if place.namespace != places.namespace else []
+    seen = f"its record says that it takes over {place}, and this configuration doesn't: nothing of that is taken, moved or deleted"
+    ends = f"to end that, write {' and '.join(lines)} for {name} until `anneal apply {name}` has; " if not places.is_target(place) else ""
+    raise TargetRenamed.of(f"target {name}", seen, fix=f"{ends}{_forgetting('former', name, places.namespace)}")
+
+
+def _forgetting(key: str, target: str, namespace: str) -> str:
+    """Say how a key is taken out of a record that people have written into."""
+    patch = f'[{{"op": "remove", "path": "/data/{key}.json"}}]'
+    record = Identity("", "ConfigMap", namespace, state_name(target))
+    return f"if the record was edited: {kubectl('patch', record, '--type=json', '-p', patch)}"
 
 
 def _withdrawn(known: State) -> State:

@@ -1,12 +1,14 @@
 """Which commit a run aims at, and the pin that it leaves.
 
-    an explicit commit    a person's word; one that this target never ran needs force
+    an explicit commit    a person's word; one that this target never ran, or that the branch doesn't lead to, needs force
     the pinned one        while the target's path, and all that it is made of beside, reads at the head as it did when the pin was set
     the recorded one      while the head is refused: a drift run holds it, and a run goes on with an attempt to repair it
     the head              else, as the git host names it, or other targets have proven it
 
 Law: an older answer of the git host may show that nothing has moved, but leads to another commit only if it can't be older than the record.
 A run that aims off the head leaves a pin; a head that is the pinned commit, or reads otherwise than when it was pinned, ends it.
+A record is testimony: a commit that isn't the head is proven to be on the branch before anything of it is rendered (`prove`), whatever
+names it: pin, history, attempt, another's record. Force vouches for one, and comes with a commit from a shell alone.
 """
 
 from __future__ import annotations
@@ -17,20 +19,40 @@ from dataclasses import replace
 from handler.engine.run import refusals, transitions
 from handler.engine.run.context import ChosenRevision, RunContext
 from handler.engine.run.errors import NotPromoted, RequestRefused
-from handler.model.errors import Problem
+from handler.model.errors import CommitUnproven, Problem
 from handler.model.refs import Head
 from handler.state.record import Pin
 from handler.state.record_format import stamp
 
 
 def choose(run: RunContext) -> None:
-    """Aim at an explicit commit, the pinned one, else the head. Raises RequestRefused: it never ran, without force; ClusterUnavailable.
+    """Aim at an explicit commit, the pinned one, else the head.
 
-    The run has the value of each step before the next one asks the git host or the cluster: a failure there is that commit's.
+    The run has the value of each step before the next one asks the git host or the cluster: a failure there is that commit's. Raises
+    RequestRefused: an explicit one never ran, CommitUnproven: the revision doesn't lead to it, both without force; ClusterUnavailable.
     """
     run.revision = _head(run)
     run.revision = replace(run.revision, commit=_aimed(run))
+    if run.job.commit:
+        _vouch(run)
     run.revision = _judged(run)
+
+
+def prove(run: RunContext) -> None:
+    """Go on only with the head, with what the branch leads to, or with what is vouched for. Raises CommitUnproven, GitUnavailable."""
+    found, promoted = run.revision, run.deps.target.revision.promoted is not None
+    if found.commit != found.vouched and (promoted or found.commit != found.head):
+        run.deps.preparer.prove(found.commit, "" if promoted else found.head)
+
+
+def _vouch(run: RunContext) -> None:
+    """Refuse an explicit commit that isn't proven, or note that force alone vouches for it."""
+    try:
+        prove(run)
+    except CommitUnproven:
+        if not run.job.force:
+            raise
+        run.revision = replace(run.revision, vouched=run.job.commit)
 
 
 def _head(run: RunContext) -> ChosenRevision:

@@ -160,10 +160,10 @@ def test_a_drift_run_that_finds_a_commit_that_waits_says_so_and_holds_the_record
 
 
 class Keeping(Host):
-    """A git host that still has one commit."""
+    """A git host that still has two commits."""
 
     def fetch(self, sha: str, path: str = "") -> Any:
-        return FakeTree({}) if sha == samples.sha("9") else super().fetch(sha, path)
+        return FakeTree({}) if sha in (samples.sha("7"), samples.sha("9")) else super().fetch(sha, path)
 
 
 def test_what_an_open_attempt_has_begun_is_finished_first_although_a_newer_head_waits() -> None:
@@ -172,10 +172,12 @@ def test_what_an_open_attempt_has_begun_is_finished_first_although_a_newer_head_
         (begun, begun.commit),
         (replace(begun, settings="e" * 64), ""),  # by other settings than now
         (replace(begun, commit=samples.sha("8")), ""),  # gone from the git host
+        (replace(begun, commit=samples.sha("7")), ""),  # not on the branch
     ):
         store, _ = stored(replace(WAITING, attempt=attempt))
         run = run_of(store, Records([SICK]), Job("shop", "tick"))
         run.deps.preparer.source = Keeping(HEAD)
+        run.deps.preparer.proves = lambda commit, head: (commit, head) == (begun.commit, HEAD)
         run.read()
         revision.choose(run)
         result = dependency_gate.ended(run)

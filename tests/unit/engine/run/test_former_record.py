@@ -33,6 +33,10 @@ class Places:
     namespace: str = NAMESPACE
     configured: Sequence[RecordName] = (OLD,)
     others: Sequence[RecordName] = ()
+    targets: Sequence[str] = ()
+
+    def is_target(self, place: RecordName) -> bool:
+        return place.name in self.targets
 
     def at(self, place: RecordName) -> FormerRecord:
         store = StateStore(self.objects, place.namespace, place.name, "default", TOOLING)
@@ -95,6 +99,30 @@ def test_once_it_is_claimed_only_the_own_record_counts() -> None:
     again, former = join(places, replace(state, commit=sha("e")), recorded=True)
     assert former
     assert (again.commit, former.is_claimed_by("shop", NAMESPACE), former.is_claimed_by("shop", "gitops")) == (sha("e"), True, False)
+
+
+@pytest.mark.parametrize("victim", [{}, {"repository": "https://git.example.com/acme/bank.git"}], ids=["namesake", "stranger"])
+@pytest.mark.parametrize("is_target", [False, True], ids=["unknown", "configured"])
+def test_two_records_that_name_each_other_take_nothing_over_without_a_line(is_target: bool, victim: dict[str, str]) -> None:
+    """Both keys may be forged: `former` in the one, `renamedTo` in the other."""
+    places = Places(configured=(), targets=("store",) if is_target else ())
+    places.put(renamed_to=RecordName("shop", NAMESPACE), **victim)
+    with pytest.raises(TargetRenamed, match="nothing of that is taken, moved or deleted") as refused:
+        join(places, replace(blank(commit=sha()), former=OLD), recorded=True)
+    fix = refused.value.problems[0].fix
+    assert ("renamedFrom: store" in fix, "kubectl patch ConfigMap/anneal-shop" in fix) == (not is_target, True)
+
+
+def test_a_takeover_that_the_configuration_names_never_takes_another_repositorys_record() -> None:
+    places = Places()
+    places.put(renamed_to=RecordName("shop", NAMESPACE), repository="https://git.example.com/acme/bank.git")
+    with pytest.raises(TargetMoved, match="records"):
+        join(places, replace(blank(commit=sha()), former=OLD), recorded=True)
+
+
+def test_what_is_left_of_a_takeover_whose_old_record_is_gone_changes_nothing() -> None:
+    known = blank(commit=sha())
+    assert join(Places(configured=()), replace(known, former=OLD), recorded=True) == (known, None)
 
 
 def test_a_target_that_has_deployed_something_asks_for_no_other_record() -> None:
