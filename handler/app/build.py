@@ -324,7 +324,9 @@ class Handler(TargetRunner):
             target=target,
             settings=self.digest(target),
             preparer=self.preparer(target, discovery),
-            planner=Planner(target, applyset, self.api(target), discovery, custom=self.custom_health(target)),
+            planner=Planner(
+                target, applyset, self.api(target), discovery, custom=self.custom_health(target), lives_on=self._options.lives_on
+            ),
             store=self.store(target),
             lock=self.lock(target),
             cluster_uid=self._cluster_uid(target, self.objects),

@@ -65,11 +65,11 @@ class Options:
 
     `notes`: this process is one of several on a queue, so its memory isn't asked: named requests leave an entry in the record whatever they
     did. `patience`: seconds that one run may wait for one thing to become healthy. `looks`: no process lives that watches health;
-    `watches`: this one does. `placeholders`: no key of encrypted files is asked, and no cluster for variables.
-    `any_metrics`: checks may ask any Prometheus, listed or not. `terminal`: exec plugins may prompt. With `notes`
-    or `terminal` a cluster that doesn't answer is given up soon. `brief`: seconds that a cluster has for one answer to read-only views.
-    `places`: by target name, of records in other places. `clock`: of all that is recorded, in seconds since the epoch. `announce`,
-    `agrees`: see `engine.run.dependencies.Dependencies`.
+    `watches`: this one does; `lives_on`: it sees the end of a grace. `placeholders`: no key of encrypted files is asked, and no cluster for
+    variables. `any_metrics`: checks may ask any Prometheus, listed or not. `terminal`: exec plugins may prompt. With `notes` or `terminal`
+    a cluster that doesn't answer is given up soon. `brief`: seconds that a cluster has for one answer to read-only views. `places`: by
+    target name, of records in other places. `clock`: of all that is recorded, in seconds since the epoch. `announce`, `agrees`: see
+    `engine.run.dependencies.Dependencies`.
     """
 
     kubeconfig: str = ""
@@ -80,6 +80,7 @@ class Options:
     patience: float = math.inf
     looks: bool = False
     watches: bool = False
+    lives_on: bool = False
     brief: float = PATIENCE
     any_metrics: bool = False
     placeholders: bool = False

@@ -78,7 +78,7 @@ def _engine(
     def build(settings: Settings) -> Parts:
         url = queued(settings)
         events, watches = RunEvents(), settings.health_interval > 0
-        options = replace(session.options, notes=bool(url), terminal=False, watches=watches, announce=events.announce)
+        options = replace(session.options, notes=bool(url), terminal=False, watches=watches, lives_on=True, announce=events.announce)
         services = ExternalServices(os.environ)
         secrets = Rotation(settings, os.environ, needs=RUNS, fetch=services.fetch)
         log.configure(level=session.log_level)

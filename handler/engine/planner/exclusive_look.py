@@ -3,9 +3,10 @@
     drift runs, dry runs    LIST of each kind without the label of an ApplySet, metadata alone  -> orphans, those whose grace is over go
     other runs              nothing is asked: what the record knows stays there
 
-Law: what can't be read is no orphan, and the grace of what the record knows of it begins again. Only an object that this plan has seen,
-under the uid whose grace is over, is deleted, and never one that a sibling declares or names, that a declared object names, or with which
-something that holds data would go.
+Law: what can't be read is no orphan, and the grace of what the record knows of it begins again. Whoever can write the record can move its
+times: a grace begins no earlier than object and record were created, and in a process that lives on no earlier than that saw the object.
+Only an object that this plan has seen, under the uid whose grace is over, is deleted, and never one that a sibling declares or names, that
+a declared object names, or with which something that holds data would go.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class ExclusiveRequest:
 
     `looks`: whether this run looks; `kept`: why nothing is deleted there, empty: it may be; `records`: the run is no dry run, so that what
     it sees first is known from then on; `beside`: other namespaces, in which undeclared objects are only listed; `own`: namespace/name of
-    the workload that this handler runs in.
+    the workload that this handler runs in; `born`: when the record was created.
     """
 
     known: tuple[Orphan, ...] = ()
@@ -68,6 +69,7 @@ class ExclusiveRequest:
     records: bool = False
     beside: tuple[str, ...] = ()
     own: str = ""
+    born: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +103,16 @@ class ExclusiveFindings:
 
 @dataclass(frozen=True, slots=True)
 class ExclusiveLook:
-    """Looks for one target, with its own identity."""
+    """Looks for one target, with its own identity.
+
+    `sightings`: when this process saw each orphan first, by uid, in seconds since the epoch; None: it doesn't live long enough to wait for
+    the end of a grace.
+    """
 
     target: Target
     api: Api
     discovery: Discovery
+    sightings: dict[str, float] | None = None
 
     def find(self, ask: ExclusiveRequest, git: DeclaredObjects, handover: SiblingQuestions) -> ExclusiveFindings:
         """Return what lives undeclared.
@@ -119,6 +126,7 @@ class ExclusiveLook:
         spaces = [name for name in self.target.exclusive if name != home]
         seen = self._seen((*spaces, *ask.beside[:_BESIDE]), git)
         inside = [live for live in seen.orphans.values() if identity_of(live).namespace in spaces]
+        known = self._believed(ask, known, inside)
         missing = (each for uid, each in known.items() if uid not in seen.orphans and each.identity not in git.declared)
         unseen = [each for each in missing if seen.lacks(each.identity)]
         room = max(MOST - len(unseen), 0)
@@ -133,6 +141,24 @@ class ExclusiveLook:
         notes = [_AT_HOME.format(home)] if home in self.target.exclusive else []
         notes += [_CUT.format(_BESIDE, len(ask.beside))] if len(ask.beside) > _BESIDE else []
         return ExclusiveFindings(tuple(changes), bodies, tuple(kept), tuple(beside), (*notes, *seen.notes()), tuple(seen.dependants))
+
+    def _believed(self, ask: ExclusiveRequest, known: Mapping[str, Orphan], inside: Sequence[Object]) -> dict[str, Orphan]:
+        """Return what the record says of orphans, none of them first seen before what can't be written by people says.
+
+        That is when the object, and the record, were created, and when this process saw it.
+        """
+        lives = {str(live["metadata"]["uid"]): str(live["metadata"].get("creationTimestamp") or "") for live in inside}
+        if self.sightings is not None:
+            for uid in self.sightings.keys() - lives.keys():
+                self.sightings.pop(uid, None)
+            for uid in lives:
+                self.sightings.setdefault(uid, ask.now)
+        found = dict(known)
+        for uid in lives.keys() & known.keys():
+            own = self.sightings.get(uid, ask.now) if self.sightings is not None else 0.0
+            since = max(seconds_of(known[uid].since), ask.born, own, seconds_of(lives[uid]) if lives[uid] else ask.now)
+            found[uid] = replace(known[uid], since=stamp(since))
+        return found
 
     def needed_again(self, changes: Iterable[Change]) -> Needs:
         """Return what keeps orphans right before the first of them goes: one LIST of each kind, for all orphans of a namespace."""

@@ -120,7 +120,8 @@ class Planned:
 class Planner:
     """Plans one target on one cluster; it outlives runs, for its cached verdicts. `scopes`: where it looks, None: everywhere.
 
-    `former`: the marks that members may still carry; None: no takeover is under way. `adoptions`: see `Comparison`.
+    `former`: the marks that members may still carry; None: no takeover is under way. `adoptions`: see `Comparison`. `lives_on`: this
+    process remembers what it saw (`ExclusiveLook`).
     """
 
     target: Target
@@ -132,10 +133,11 @@ class Planner:
     custom: CustomHealth = field(default_factory=no_expressions)
     former: TargetMarks | None = None
     adoptions: Adoptions | None = None
+    lives_on: bool = False
     exclusive: ExclusiveLook = field(init=False)
 
     def __post_init__(self) -> None:
-        self.exclusive = ExclusiveLook(self.target, self.api, self.discovery)
+        self.exclusive = ExclusiveLook(self.target, self.api, self.discovery, {} if self.lives_on else None)
 
     @property
     def ours(self) -> Membership:

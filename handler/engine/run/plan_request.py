@@ -26,6 +26,7 @@ from handler.model.plan import Action, Change, Plan
 from handler.model.rollout import APPLIED
 from handler.plan.admission import Desired
 from handler.state.record import State
+from handler.state.record_format import seconds_of
 
 
 def plan(run: RunContext, inputs: Inputs) -> Planned:
@@ -110,8 +111,10 @@ def _exclusive(run: RunContext) -> ExclusiveRequest:
         _KEPT if run.recovery else "",
     )
     kept = next(filter(None, reasons), "")
-    own = run.deps.preparer.own
-    return ExclusiveRequest(state.orphans, now, looks, kept, not job.dry_run, beside, own)
+    born = run.stored.body["metadata"].get("creationTimestamp") if run.stored.body else ""
+    return ExclusiveRequest(
+        state.orphans, now, looks, kept, not job.dry_run, beside, run.deps.preparer.own, seconds_of(born) if born else 0.0
+    )
 
 
 def _renamed(run: RunContext, inputs: Inputs) -> tuple[Identity, ...]:

@@ -16,7 +16,7 @@ from handler.engine.planner.siblings import SiblingQuestions
 from handler.model.names import PART_OF, GroupKind, Identity
 from handler.model.plan import Action, Change
 from handler.state.record import Orphan
-from handler.state.record_format import stamp
+from handler.state.record_format import seconds_of, stamp
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.unit.engine.apply.planned_target import MAPS, TARGET, PlannedTarget, before, config_map, ours
@@ -44,6 +44,37 @@ def test_an_undeclared_object_is_shown_with_its_time_then_deleted_after_it_and_n
     assert watched.run(config_map("web")) == [(Action.PRUNE, "stray", SINCE)]
     assert (watched.shop.live("stray"), watched.orphans) == (None, ())
     assert watched.shop.live("web")
+
+
+def forged(watched: Watched) -> float:
+    """Say in the record that a new object was seen long ago, and may go; return when it was created."""
+    metadata = stray(watched)["metadata"]
+    watched.orphans = (Orphan(metadata["uid"], Identity("", "ConfigMap", "shop", "stray"), stamp(0.0), unmarked=True, until=stamp(1.0)),)
+    return seconds_of(metadata["creationTimestamp"])
+
+
+@pytest.mark.parametrize("later", [0.0, 500.0], ids=["object", "record"])
+def test_a_forged_time_ends_no_grace_before_the_object_and_the_record_are_as_old_as_that(watched: Watched, later: float) -> None:
+    born = forged(watched) + later
+    watched.now = born + HOUR - 1
+    assert [each[0] for each in watched.run(config_map("web"), born=born)] == [Action.SKIP]
+    watched.now += 1
+    assert [each[0] for each in watched.run(config_map("web"), born=born)] == [Action.PRUNE]
+
+
+def test_a_process_that_lives_on_believes_its_own_sightings_alone(watched: Watched) -> None:
+    planner = watched.shop.planner
+    watched.shop.planner = replace(planner, lives_on=True)
+    forged(watched)
+    assert [each[0] for each in watched.run(config_map("web"))] == [Action.SKIP]
+    watched.now += HOUR / 2
+    assert [each[0] for each in watched.run(config_map("web"))] == [Action.SKIP]
+    watched.shop.planner = replace(planner, lives_on=True)  # a restart begins the grace anew
+    assert [each[0] for each in watched.run(config_map("web"))] == [Action.SKIP]
+    watched.now += HOUR / 2
+    assert [each[0] for each in watched.run(config_map("web"))] == [Action.SKIP]
+    watched.now += HOUR / 2
+    assert [each[0] for each in watched.run(config_map("web"))] == [Action.PRUNE]
 
 
 def test_a_dry_run_begins_no_grace_and_promises_no_time(watched: Watched) -> None:

@@ -116,7 +116,7 @@ def test_two_records_that_name_each_other_take_nothing_over_without_a_line(is_ta
 def test_a_takeover_that_the_configuration_names_never_takes_another_repositorys_record() -> None:
     places = Places()
     places.put(renamed_to=RecordName("shop", NAMESPACE), repository="https://git.example.com/acme/bank.git")
-    with pytest.raises(TargetMoved, match="records"):
+    with pytest.raises(TargetMoved, match="repository was https"):
         join(places, replace(blank(commit=sha()), former=OLD), recorded=True)
 
 
