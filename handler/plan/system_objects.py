@@ -69,7 +69,7 @@ def is_system_kind(kind: GroupKind) -> bool:
 
 
 def is_system_object(live: Mapping[str, Any], identity: Identity) -> bool:
-    """Whether the cluster makes a live object, by its name; roles and bindings also by their label, for anyone may name one `view`.
+    """Whether the cluster makes a live object, by its name; roles and bindings also by their label, for people name their own `view`, too.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
     """

@@ -65,7 +65,7 @@ def test_objects_with_a_copied_inventory_label_arent_pruned(shop: Shop) -> None:
 
 
 def test_what_the_cluster_makes_in_a_namespace_is_neither_replaced_nor_pruned(shop: Shop) -> None:
-    """Its account is patched, as people do; the certificate isn't even written, whatever git has, and an earlier version may have marked."""
+    """Its account is patched, as people do; the certificate isn't even written, whatever git or an earlier version says of it."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": shop.name}}
     root, keep = config_map(shop.name, "kube-root-ca.crt", {"ca.crt": "of git"}), config_map(shop.name, "keep")
     until(lambda: shop.live(root) and shop.live(account))

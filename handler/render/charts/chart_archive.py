@@ -24,6 +24,7 @@ from handler.render.frames import encode
 MAX_UNPACKED = 100 << 20
 MAX_FILE = 5 << 20  # helm's own (loader.MaxDecompressedFileSize)
 MAX_ENTRIES = 20_000
+_LONGEST = 1000  # characters of a name or version
 
 
 class _Bounded(gzip.GzipFile):
@@ -54,10 +55,10 @@ def chart_name(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[b
         return
     try:
         about = next(yaml.load_all(data, Loader=yaml.CSafeLoader), None)
+        said = [about.get(key) if isinstance(about, dict) else None for key in ("name", "version")]
+        yield json.dumps(["" if each is None else printable(str(each), _LONGEST) for each in said]).encode()
     except (yaml.YAMLError, ValueError, RecursionError):
-        about = None
-    said = [about.get(key) if isinstance(about, dict) else None for key in ("name", "version")]
-    yield json.dumps(["" if each is None else printable(str(each), 80) for each in said]).encode()
+        yield json.dumps(["", ""]).encode()
 
 
 def unpacked(data: bytes, place: str) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from handler.model.errors import ChartUnavailable, ManifestInvalid, Problem
+from handler.model.errors import ChartUnavailable, ManifestInvalid, Problem, RenderFailed
 from handler.model.outside_inputs import ChartReference, IndexEntry, KnownChart, chart_identity
 from handler.model.tree import printable
 from handler.render.charts.chart_index import BATCH, LONGEST, MAX_URLS
@@ -57,10 +57,12 @@ def read_name(sandbox: Sandbox, data: bytes, place: str) -> tuple[str, str]:
 
     `place`: for messages. Raises ManifestInvalid: it can't be unpacked; RenderFailed: the child died of it.
     """
-    (found,) = sandbox.run("chart name", {"place": place}, [data], _decode_name, subject=place)
-    if isinstance(found, Problem):
-        raise ManifestInvalid(found)
-    return found
+    rows = sandbox.run("chart name", {"place": place}, [data], _decode_name, subject=place)
+    if problems := [row for row in rows if isinstance(row, Problem)]:
+        raise ManifestInvalid(*problems)
+    if len(rows) != 1 or isinstance(rows[0], Problem):
+        raise RenderFailed.of(place, "was not answered by the render child")
+    return rows[0]
 
 
 def _decode_name(frame: bytes) -> tuple[str, str] | Problem:

@@ -154,9 +154,10 @@ class ChartFetcher:
         same = orders[0] == orders[1] if all(orders) else version == entry.version
         if name in ("", asked) and (same or not version):
             return
-        index = f"{wanted.url.below('index.yaml')} has it as {printable(asked, 80)} {printable(entry.version, 80)}"
+        asked, name, told, version = (printable(each, 80) for each in (asked, name, entry.version, version))
+        seen = f"{wanted.url.below('index.yaml')} has it as {asked} {told}, and the Chart.yaml in its archive says {name} {version}"
         fix = "ask who publishes it to correct that; or, if this chart is wanted, unpack it into git and let the target render it there"
-        raise ChartUnavailable.of(wanted.subject, f"{index}, and the Chart.yaml in its archive says {name} {version}", fix=fix)
+        raise ChartUnavailable.of(wanted.subject, seen, fix=fix)
 
     def _of_registry(self, wanted: _Wanted, version: str, deadline: Deadline) -> tuple[str, bytes, None]:
         registry = OciRegistry(self._http, wanted.url, self._http.sources.needed(wanted.url, wanted.subject), deadline, wanted.subject)
