@@ -48,7 +48,7 @@ from handler.model.run_event import RunEnded, unheard
 from handler.model.tree import Tree
 from handler.plan.gap import FieldGaps
 from handler.plan.inventory import TargetMarks
-from handler.render.charts.chart_readers import read_index
+from handler.render.charts.chart_readers import read_index, read_name
 from handler.render.sandbox import Sandbox
 from handler.render.sops.decryptor import Decryptor
 from handler.render.target_render import render_target
@@ -299,7 +299,7 @@ class Handler(TargetRunner):
 
     def charts(self, sources: tuple[ChartSource, ...]) -> ChartFetcher:
         """Return what fetches charts, shared by targets that list the same sources. Raises ConfigInvalid: one can't be used."""
-        return self._charts(sources, partial(read_index, self._sandbox))
+        return self._charts(sources, partial(read_index, self._sandbox), partial(read_name, self._sandbox))
 
     def _sibling_preparer(self, target: Target, other: Discovery | None) -> Preparer:
         return self.preparer(target, other) if other else self.dependencies(target.name).preparer

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from handler.feedback.git_hosts import GitHostApi
     from handler.prometheus.client import PrometheusClient
     from handler.source.charts.chart_fetcher import ChartFetcher
-    from handler.source.charts.chart_repository import ReadIndex
+    from handler.source.charts.chart_repository import ReadIndex, ReadName
     from handler.source.git_host import GitHost
 
 T = TypeVar("T")
@@ -314,13 +314,13 @@ class Connections:
         secrets = self.secrets
         return self._once(key, lambda: GitHost(repository, secrets.read, again=secrets.again, shared=shared))
 
-    def _charts(self, sources: tuple[ChartSource, ...], read_index: ReadIndex) -> ChartFetcher:
+    def _charts(self, sources: tuple[ChartSource, ...], read_index: ReadIndex, read_name: ReadName) -> ChartFetcher:
         """Return what fetches charts from these sources; connections are those of git hosts, the cache is shared by all."""
         from handler.source.charts.chart_fetcher import ChartCache, ChartFetcher
         from handler.source.git_host import SharedConnections
 
         shared, cache = self._once(("sharing",), SharedConnections), self._once(("chart cache",), ChartCache)
-        return self._once(("charts", sources), lambda: ChartFetcher(sources, self.secrets, read_index, shared.pools, cache))
+        return self._once(("charts", sources), lambda: ChartFetcher(sources, self.secrets, read_index, read_name, shared.pools, cache))
 
     def _cluster_uid(self, target: Target, objects: Callable[[Target], OwnObjects]) -> Callable[[bool], str]:
         """Return a function that reads a cluster's uid, once unless a fresh one is wanted."""

@@ -23,7 +23,7 @@ from handler.model.errors import AnnealError, Problem, SourceRefused
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, chart_identity
 from handler.model.tree import printable
 from handler.render.charts.chart_lock import LOCK
-from handler.render.charts.chart_readers import read_index, read_lock
+from handler.render.charts.chart_readers import read_index, read_lock, read_name
 from handler.render.folders import CHART
 from handler.render.kustomize.kustomize_closure import wanted_chart
 from handler.render.sandbox import Sandbox
@@ -69,7 +69,7 @@ def _fetching(session: Session, found: Sequence[ToLock]) -> Fetch:
 
     @cache
     def made(sources: tuple[ChartSource, ...]) -> Callable[[ChartReference], FetchedChart]:
-        charts = ChartFetcher(sources, secrets, partial(read_index, session.sandbox), pools)
+        charts = ChartFetcher(sources, secrets, partial(read_index, session.sandbox), partial(read_name, session.sandbox), pools)
         return partial(charts.fetch, indexes=ChartIndexes())
 
     return lambda reference, sources: made(sources)(reference)

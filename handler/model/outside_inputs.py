@@ -86,11 +86,12 @@ class KnownChart:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """One version of a chart in a repository's index. `digest`: 64 hex digits, or empty."""
+    """One version of a chart in a repository's index. `digest`: 64 hex digits, or empty; `name`: as it says itself, or empty."""
 
     version: str
     urls: tuple[str, ...]
     digest: str = ""
+    name: str = ""
 
 
 def chart_identity(url: str, name: str) -> tuple[str, str]:

@@ -27,28 +27,12 @@ from handler.model.plan import Action, Change
 from handler.plan.inventory import marked_target
 from handler.plan.ownership import foreign_owner
 from handler.plan.prune import ALLOW
+from handler.plan.system_objects import is_silent, is_system_kind, is_system_object
 
 KEEP = "anneal.dev/prune=disabled"  # the annotation by which a person keeps an object, as kubectl writes it
 SYSTEM = ""  # what is left alone as the system's own, or with its owner: no word is said of it
 _PARENT = "applyset.kubernetes.io/id"
-_SYSTEM_KINDS = frozenset(
-    {
-        GroupKind("", "Event"),
-        GroupKind("events.k8s.io", "Event"),
-        GroupKind("", "Endpoints"),
-        GroupKind("discovery.k8s.io", "EndpointSlice"),
-        GroupKind("coordination.k8s.io", "Lease"),
-        GroupKind("coordination.k8s.io", "LeaseCandidate"),
-        GroupKind("apps", "ControllerRevision"),
-        GroupKind("certificates.k8s.io", "PodCertificateRequest"),
-        GroupKind("storage.k8s.io", "CSIStorageCapacity"),
-        GroupKind("image.openshift.io", "ImageStreamTag"),  # these four are views of other objects
-        GroupKind("image.openshift.io", "ImageTag"),
-        GroupKind("authorization.openshift.io", "Role"),
-        GroupKind("authorization.openshift.io", "RoleBinding"),
-    }
-)
-_SYSTEM_GROUPS = ("metrics.k8s.io", "wgpolicyk8s.io", "reports.kyverno.io")  # how the names of groups end: metrics, reports on policies
+_ENDPOINTS = frozenset({GroupKind("", "Endpoints"), GroupKind("discovery.k8s.io", "EndpointSlice")})
 _NAMING = frozenset(
     {
         GroupKind("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
@@ -66,16 +50,6 @@ _NAMING = frozenset(
 _VIEWS = frozenset({"image.openshift.io", "project.openshift.io", "user.openshift.io"})  # many, or others' objects; they name nothing
 _MIRRORED = frozenset({"projectcalico.org", "crd.projectcalico.org"})
 """Both serve one object, under two uids, each with labels of its own: what git declares of one is undeclared in the other."""
-_SYSTEM_OBJECTS = frozenset(
-    {
-        ("", "ServiceAccount", "default"),
-        ("", "ConfigMap", "kube-root-ca.crt"),
-        ("", "ConfigMap", "openshift-service-ca.crt"),
-        ("", "ConfigMap", "istio-ca-root-cert"),
-        ("", "ConfigMap", "istio-ca-crl"),
-    }
-)
-"""Controllers write these into every namespace, and write them again."""
 _ACCOUNTS_OF_OPENSHIFT = frozenset({"builder", "deployer"})
 DATA = {
     GroupKind("", "PersistentVolumeClaim"): "PersistentVolumeClaims, which hold data",
@@ -155,15 +129,10 @@ def own_rights(identity: Identity, known: Collection[Identity] | None) -> str | 
     return "its own account and rights" if printed or identity in known else None
 
 
-def is_silent(group: str) -> bool:
-    """Whether the objects of an API group neither name nor own others' and are never orphans: metrics, reports on policies."""
-    return group.endswith(_SYSTEM_GROUPS)
-
-
 def is_looked_for(resource: Resource) -> bool:
     """Whether objects of a kind can be orphans of a namespace. `resource`: with its verbs."""
     served = resource.namespaced and {"list", "delete"} <= resource.verbs
-    return served and resource.group_kind not in _SYSTEM_KINDS and not is_silent(resource.group)
+    return served and resource.group_kind not in _ENDPOINTS and not is_system_kind(resource.group_kind)
 
 
 def is_read_for_names(resource: Resource) -> bool:
@@ -202,7 +171,7 @@ def account_of_token(metadata: Mapping[str, Any]) -> str:
 def left_alone(live: Mapping[str, Any], identity: Identity) -> str | None:
     """Return a noun for what an undeclared object is left alone as, SYSTEM where no word is said of that; None: it is an orphan."""
     metadata = live.get("metadata") or {}
-    if metadata.get("ownerReferences") or (identity.group, identity.kind, identity.name) in _SYSTEM_OBJECTS:
+    if metadata.get("ownerReferences") or is_system_object(live, identity):
         return SYSTEM
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     if _PARENT in labels:

@@ -20,6 +20,7 @@ from handler.plan import retention
 from handler.plan.admission import CRD, NAMESPACE, allows, listed
 from handler.plan.order import ADMISSION, readable_depends_on, sort_key, wave_of
 from handler.plan.steering import protections
+from handler.plan.system_objects import MADE_AGAIN, is_system_object
 
 ALLOW = "anneal.dev/prune"  # annotation on a live object: `allow` opts a guarded kind in
 GUARDED = {NAMESPACE, CRD, retention.VOLUME, retention.CLAIM}
@@ -107,7 +108,8 @@ def kept_by_itself(live: dict[str, Any], instance: Instance | None = None) -> st
     metadata, identity = live["metadata"], identity_of(live)
     system = identity.group_kind == NAMESPACE and (identity.name == "default" or identity.name.startswith("kube-"))
     own = instance is not None and instance.owns(metadata.get("ownerReferences"))
-    return ("" if own else _kept_by_owner(metadata)) or kept_by_mark(metadata) or ("system namespace" if system else "")
+    own_kept = ("" if own else _kept_by_owner(metadata)) or kept_by_mark(metadata)
+    return own_kept or ("system namespace" if system else MADE_AGAIN if is_system_object(live, identity) else "")
 
 
 def protection(live: Mapping[str, Any], target: Target) -> str:

@@ -18,6 +18,7 @@ from handler.model.rollout import Mode
 from handler.model.tree import printable
 from handler.plan.annotations import ACT, ANEW, ANY, DELETING, DROP, TABLE, AnnotationRow, Effect, Side
 from handler.plan.managed_fields import is_ours_alone
+from handler.plan.system_objects import ROOT_CA
 from handler.rollout.canary import LABEL
 from handler.rollout.hook_annotations import ROLLOUT
 
@@ -75,6 +76,8 @@ class _Mark:
 
 def asked(manifest: Manifest, body: Mapping[str, Any]) -> Steering:
     """Return what git asks for an object, with every annotation that can't be followed as a problem. `body`: the manifest's."""
+    if (manifest.identity.group, manifest.identity.kind, manifest.identity.name) == ROOT_CA:
+        return Steering(Mode.LEAVE, "the cluster writes it into every namespace")
     metadata = body.get("metadata") or {}
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     if not (_is_marked(annotations) or _is_marked(labels)):

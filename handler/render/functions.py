@@ -14,7 +14,7 @@ from handler.model.manifest import Manifest
 from handler.model.render import Called, places
 from handler.model.rollout import KIND
 from handler.render import folders
-from handler.render.charts.chart_archive import unpacked
+from handler.render.charts.chart_archive import chart_name, unpacked
 from handler.render.charts.chart_index import index_entries
 from handler.render.charts.chart_lock import lock_entries
 from handler.render.document import Document
@@ -127,6 +127,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "chart-lock": lock_entries,
     "kustomizations": read_kustomizations,
     "kustomize": built,
+    "chart name": chart_name,
     "chart files": chart_files,
     "chart": scan,
     "helm": read_helm,

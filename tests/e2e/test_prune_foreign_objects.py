@@ -16,6 +16,7 @@ from tests.e2e.documents import Document, claim, config_map, definition, namespa
 from tests.e2e.one_target import PATH, Shop, told
 from tests.e2e.serve_process import until
 
+_MERGE = "application/merge-patch+json"
 PROTECTIONS = [
     {"anneal.dev/prune": "disabled"},
     {"kustomize.toolkit.fluxcd.io/prune": "disabled"},
@@ -61,6 +62,28 @@ def test_objects_with_a_copied_inventory_label_arent_pruned(shop: Shop) -> None:
     prune_all_but(shop, keep)
     assert shop.live(gone) is None
     assert shop.versions(neighbours) == before
+
+
+def test_what_the_cluster_makes_in_a_namespace_is_neither_replaced_nor_pruned(shop: Shop) -> None:
+    """Its account is patched, as people do; the certificate isn't even written, whatever git or an earlier version says of it."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": shop.name}}
+    root, keep = config_map(shop.name, "kube-root-ca.crt", {"ca.crt": "of git"}), config_map(shop.name, "keep")
+    until(lambda: shop.live(root) and shop.live(account))
+    before = shop.versions([root])
+    shop.push(keep, root, account | {"imagePullSecrets": [{"name": "registry"}]})
+    result = shop.applied()
+    assert result.plan
+    left = next(change for change in result.plan.changes if change.identity.name == "kube-root-ca.crt")
+    assert left.reason == "the cluster writes it into every namespace"
+    live = shop.live(account)
+    assert live
+    assert live["imagePullSecrets"] == [{"name": "registry"}]
+    assert shop.versions([root]) == before
+    marks = {"labels": {PART_OF: shop.applyset}, "annotations": {IDENTITY: f"{shop.name}:/ConfigMap:{shop.name}/kube-root-ca.crt"}}
+    shop.kubectl.ask("PATCH", f"/api/v1/namespaces/{shop.name}/configmaps/kube-root-ca.crt", {"metadata": marks}, _MERGE)
+    before = shop.versions([root, live])
+    prune_all_but(shop, keep)
+    assert shop.versions([root, live]) == before
 
 
 def test_slices_of_a_labelled_service_are_left_to_their_controller(shop: Shop) -> None:

@@ -17,9 +17,10 @@ from handler.cluster.parallel import parallel
 from handler.model.errors import AnnealError, ApiRefused
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of
 from handler.plan.dependants import Dependant, dependant_of
-from handler.plan.exclusive import DATA, SYSTEM, account_of_token, is_silent, left_alone, own_rights, taken_apart
+from handler.plan.exclusive import DATA, SYSTEM, account_of_token, left_alone, own_rights, taken_apart
 from handler.plan.prune import kept_by_mark
 from handler.plan.references import NAMED_BY_FIELD, Named, user_of
+from handler.plan.system_objects import is_silent
 from handler.state.record_format import is_recordable
 
 UNMARKED = f"!{PART_OF}"

@@ -20,8 +20,9 @@ from handler.engine.planner.exclusive_content import ExclusiveContent, Needed, O
 from handler.model.errors import AnnealError, ApiRefused
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, Identity, Resource, identity_of, kubectl
-from handler.plan.exclusive import is_looked_for, is_read_for_names, is_silent, may_own_data
+from handler.plan.exclusive import is_looked_for, is_read_for_names, may_own_data
 from handler.plan.references import NAMED_BY_FIELD, Named, may_name, named_by, user_of
+from handler.plan.system_objects import is_silent
 
 _WORKERS = 8
 

@@ -25,22 +25,9 @@ from handler.plan.dependants import REMADE, Dependant, dependant_of, is_owned_wi
 from handler.plan.inventory import Membership, is_member
 from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.prune import PruneFacts, custom_kinds, judge, protection, questions
+from handler.plan.system_objects import is_system_kind, is_system_object
 
 T = TypeVar("T")
-_SYSTEM_CONTENT = {
-    ("", "ConfigMap", "kube-root-ca.crt"),
-    ("", "ServiceAccount", "default"),
-}
-_SYSTEM_KINDS = frozenset(
-    {
-        GroupKind("", "Event"),
-        GroupKind("events.k8s.io", "Event"),
-        GroupKind("coordination.k8s.io", "Lease"),
-        GroupKind("apps", "ControllerRevision"),
-        GroupKind("metrics.k8s.io", "PodMetrics"),
-    }
-)
-"""Objects of the system in every Namespace."""
 _BY_CONTROLLER = frozenset({"endpoints.kubernetes.io/managed-by", "endpoints.kubernetes.io/last-change-trigger-time"})
 """Marks of Endpoints that their controller has made of a Service, which may be gone by now."""
 _ENDPOINTS, _SERVICE = GroupKind("", "Endpoints"), GroupKind("", "Service")
@@ -142,13 +129,13 @@ class PruneCheck:
         if index.served.stale - leaving:
             return None
         known = [kind for kind in index.listable() if kind.namespaced and kind.group not in leaving]
-        kinds = [kind for kind in known if kind.group_kind not in _SYSTEM_KINDS]
+        kinds = [kind for kind in known if not is_system_kind(kind.group_kind)]
         lists = together([partial(self._listed, kind, namespace) for kind in kinds])
         found = [live for lives in lists for live in lives]
         for live in found:
             if each := dependant_of(live, is_member=is_member(live, identity_of(live), self.ours), kept=protection(live, self.target)):
                 self.owned[each.uid] = each
-        return _roots([live for live in found if not _is_system(live)], gone)
+        return _roots([live for live in found if not is_system_object(live, identity_of(live))], gone)
 
     def _listed(self, kind: Resource, namespace: str) -> list[dict[str, Any]]:
         return list(metadata(self.api, kind, namespace))
@@ -158,11 +145,6 @@ class PruneCheck:
         served = custom_kinds(self.discovery.listable(), crd)
         found = [live for kind in served for live in metadata(self.api, kind, "")]
         return sum(live["metadata"].get("uid") not in gone for live in found) if served else None
-
-
-def _is_system(live: dict[str, Any]) -> bool:
-    identity = identity_of(live)
-    return (identity.group, identity.kind, identity.name) in _SYSTEM_CONTENT
 
 
 def _roots(found: Sequence[dict[str, Any]], gone: Collection[str]) -> list[dict[str, Any]]:

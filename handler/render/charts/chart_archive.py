@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
 
 from handler.model.errors import ManifestInvalid
 from handler.model.tree import printable
+from handler.render.folders import CHART
+from handler.render.frames import encode
 
 MAX_UNPACKED = 100 << 20
 MAX_FILE = 5 << 20  # helm's own (loader.MaxDecompressedFileSize)
 MAX_ENTRIES = 20_000
+_LONGEST = 1000  # characters of a name or version
 
 
 class _Bounded(gzip.GzipFile):
@@ -34,6 +41,24 @@ class _Bounded(gzip.GzipFile):
         if self._left < 0:
             raise tarfile.ReadError(f"unpacks to more than {MAX_UNPACKED:,} bytes")
         return data
+
+
+def chart_name(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the name and version that an archive's Chart.yaml says, as helm reads it: the last of a key counts. Or mistakes.
+
+    What can't be read says nothing: helm names it. Options: `place`: of the archive.
+    """
+    try:
+        data = unpacked(parts[0], options["place"]).get(CHART, b"")
+    except ManifestInvalid as refused:
+        yield from map(encode, refused.problems)
+        return
+    try:
+        about = next(yaml.load_all(data, Loader=yaml.CSafeLoader), None)
+        said = [about.get(key) if isinstance(about, dict) else None for key in ("name", "version")]
+        yield json.dumps(["" if each is None else printable(str(each), _LONGEST) for each in said]).encode()
+    except (yaml.YAMLError, ValueError, RecursionError):
+        yield json.dumps(["", ""]).encode()
 
 
 def unpacked(data: bytes, place: str) -> dict[str, bytes]:

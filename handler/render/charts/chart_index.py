@@ -21,7 +21,7 @@ MAX_ENTRIES = 200_000
 MAX_URLS = 4  # of an entry; Helm takes the first
 LONGEST = 2000  # characters of a text
 BATCH = 500  # entries of one frame
-Row = tuple[str, list[str], str]
+Row = tuple[str, list[str], str, str]
 
 
 class _Refused(Exception):
@@ -142,14 +142,12 @@ def _versions(events: _Events) -> Iterator[Row]:
 
 
 def _version(events: _Events) -> Row:
-    version, digest, urls = "", "", []
+    texts, urls = {"version": "", "digest": "", "name": ""}, []
     for key in events.mapping():
-        if key == "version":
-            version = events.text()
-        elif key == "digest":
-            digest = events.text()
+        if key in texts:
+            texts[key] = events.text()
         elif key == "urls":
             urls = [events.text() for _ in events.sequence()]
         else:
             events.skip()
-    return version, urls[:MAX_URLS], digest
+    return texts["version"], urls[:MAX_URLS], texts["digest"], texts["name"]

@@ -1,6 +1,7 @@
 """What render children say of charts' files, read strictly; and how a lock decides what is asked for.
 
     index.yaml                  the versions of a chart in a repository        chart_index
+    Chart.yaml of an archive    the name and version of what it holds          chart_archive
     anneal.lock                 the bytes that charts must have                chart_lock
 
 Law: the child isn't believed: texts have their types and lengths here, and what they mean is judged by whatever uses them.
@@ -12,7 +13,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from handler.model.errors import ChartUnavailable, ManifestInvalid, Problem
+from handler.model.errors import ChartUnavailable, ManifestInvalid, Problem, RenderFailed
 from handler.model.outside_inputs import ChartReference, IndexEntry, KnownChart, chart_identity
 from handler.model.tree import printable
 from handler.render.charts.chart_index import BATCH, LONGEST, MAX_URLS
@@ -41,14 +42,36 @@ def _decode_entries(frame: bytes) -> list[IndexEntry] | Problem:
     if isinstance(facts, dict) and isinstance(facts.get("wrong"), str) and type(facts.get("line")) is int:
         return Problem("index", printable(facts["wrong"]), str(facts["line"]))
     if isinstance(facts, list) and len(facts) <= BATCH and all(map(_is_row, facts)):
-        return [IndexEntry(version, tuple(urls), digest) for version, urls, digest in facts]
+        return [IndexEntry(version, tuple(urls), digest, name) for version, urls, digest, name in facts]
     raise ValueError("neither entries of an index nor a mistake")
 
 
 def _is_row(row: object) -> bool:
-    if not (isinstance(row, list) and len(row) == 3 and isinstance(row[1], list) and len(row[1]) <= MAX_URLS):
+    if not (isinstance(row, list) and len(row) == 4 and isinstance(row[1], list) and len(row[1]) <= MAX_URLS):
         return False
-    return all(isinstance(text, str) and len(text) <= LONGEST for text in (row[0], row[2], *row[1]))
+    return all(isinstance(text, str) and len(text) <= LONGEST for text in (row[0], *row[2:], *row[1]))
+
+
+def read_name(sandbox: Sandbox, data: bytes, place: str) -> tuple[str, str]:
+    """Return the name and version that the Chart.yaml of an archive says; each is empty where it says none.
+
+    `place`: for messages. Raises ManifestInvalid: it can't be unpacked; RenderFailed: the child died of it.
+    """
+    rows = sandbox.run("chart name", {"place": place}, [data], _decode_name, subject=place)
+    if problems := [row for row in rows if isinstance(row, Problem)]:
+        raise ManifestInvalid(*problems)
+    if len(rows) != 1 or isinstance(rows[0], Problem):
+        raise RenderFailed.of(place, "was not answered by the render child")
+    return rows[0]
+
+
+def _decode_name(frame: bytes) -> tuple[str, str] | Problem:
+    if frame[:1] == b"P":
+        return decode_problem(frame)
+    facts = json.loads(frame)
+    if isinstance(facts, list) and len(facts) == 2 and all(isinstance(fact, str) and len(fact) <= LONGEST for fact in facts):
+        return facts[0], facts[1]
+    raise ValueError("no name and version of a chart")
 
 
 def read_lock(sandbox: Sandbox, data: bytes, path: str) -> tuple[KnownChart, ...]:

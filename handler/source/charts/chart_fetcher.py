@@ -19,7 +19,7 @@ from handler.config.secrets import Reading
 from handler.model.chart_url import ChartUrl
 from handler.model.deadline import left
 from handler.model.errors import AnnealError, ChartUnavailable, SourceRefused
-from handler.model.outside_inputs import ChartReference, FetchedChart, chart_identity
+from handler.model.outside_inputs import ChartReference, FetchedChart, IndexEntry, chart_identity
 from handler.model.singleflight import SingleFlight
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
@@ -27,9 +27,9 @@ from handler.source.charts.chart_http import ChartHttp, MakePools
 from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.chart_pins import ChartPins
-from handler.source.charts.chart_repository import ChartRepository, ReadIndex
+from handler.source.charts.chart_repository import ChartRepository, ReadIndex, ReadName
 from handler.source.charts.chart_sources import ListedSources, read_url
-from handler.source.charts.chart_versions import ChartRange, is_exact, pick
+from handler.source.charts.chart_versions import ChartRange, is_exact, order_of_version, pick
 from handler.source.charts.oci_registry import OciRegistry
 
 _KEPT = 1000  # characters: of a longer URL, name or version the record would keep a part, and know the chart by that no longer
@@ -77,13 +77,14 @@ class _Wanted:
 
 
 class ChartFetcher:
-    """Safe to share between threads. `read_index`: reads an index.yaml apart from this process; `cache`: shared with other fetchers."""
+    """Safe to share between threads. `read_index`, `read_name`: read apart from this process; `cache`: shared with other fetchers."""
 
     def __init__(
         self,
         sources: Sequence[ChartSource],
         secrets: Reading,
         read_index: ReadIndex,
+        read_name: ReadName,
         pools: MakePools,
         cache: ChartCache | None = None,
         limits: ChartLimits = ChartLimits(),  # noqa: B008 - frozen
@@ -92,6 +93,7 @@ class ChartFetcher:
         self._http = ChartHttp(ListedSources(sources, secrets), pools, limits)
         self._limits = limits
         self._read_index = read_index
+        self._read_name = read_name
         self._cache = cache or ChartCache(limits.cache)
         self._owner = object()
         self._flights: SingleFlight[tuple[object, ...], FetchedChart] = SingleFlight()
@@ -135,19 +137,33 @@ class ChartFetcher:
     def _fetched(self, wanted: _Wanted, version: str) -> FetchedChart:
         with Deadline(left(self._limits.total)) as deadline:
             of = self._of_registry if wanted.url.scheme == "oci" else self._of_repository
-            version, data = of(wanted, version or wanted.reference.version, deadline)
+            version, data, entry = of(wanted, version or wanted.reference.version, deadline)
         if len(version) > _KEPT:
             raise ChartUnavailable.of(wanted.subject, f"{wanted.url} has a version longer than {_KEPT:,} characters")
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
         wanted.pins.judge(wanted.reference, version, digest)
+        if entry:
+            self._judge(wanted, entry, data)
         self._cache.put(self._owner_of(wanted, version), digest, data)
         return FetchedChart(wanted.reference, version, digest, data)
 
-    def _of_registry(self, wanted: _Wanted, version: str, deadline: Deadline) -> tuple[str, bytes]:
+    def _judge(self, wanted: _Wanted, entry: IndexEntry, data: bytes) -> None:
+        """Raise ChartUnavailable if the archive says another name or version than its entry, whatever digest is locked."""
+        name, version = self._read_name(data, f"{wanted.name}-{printable(entry.version, 80)}.tgz")
+        asked, orders = entry.name or wanted.name, (order_of_version(version), order_of_version(entry.version))
+        same = orders[0] == orders[1] if all(orders) else version == entry.version
+        if name in ("", asked) and (same or not version):
+            return
+        asked, name, told, version = (printable(each, 80) for each in (asked, name, entry.version, version))
+        seen = f"{wanted.url.below('index.yaml')} has it as {asked} {told}, and the Chart.yaml in its archive says {name} {version}"
+        fix = "ask who publishes it to correct that; or, if this chart is wanted, unpack it into git and let the target render it there"
+        raise ChartUnavailable.of(wanted.subject, seen, fix=fix)
+
+    def _of_registry(self, wanted: _Wanted, version: str, deadline: Deadline) -> tuple[str, bytes, None]:
         registry = OciRegistry(self._http, wanted.url, self._http.sources.needed(wanted.url, wanted.subject), deadline, wanted.subject)
         if not is_exact(version):
             version = pick(registry.versions(), version, wanted.subject, f"at {wanted.url}")
-        return version, self._pulled(registry, wanted, version)
+        return version, self._pulled(registry, wanted, version), None
 
     def _pulled(self, registry: OciRegistry, wanted: _Wanted, version: str, tag: str = "") -> bytes:
         layer = registry.layer(tag or version)
@@ -155,18 +171,18 @@ class ChartFetcher:
         kept = self._cache.get(self._owner_of(wanted, version), layer.digest)
         return registry.archive(layer) if kept is None else kept
 
-    def _of_repository(self, wanted: _Wanted, version: str, deadline: Deadline) -> tuple[str, bytes]:
+    def _of_repository(self, wanted: _Wanted, version: str, deadline: Deadline) -> tuple[str, bytes, IndexEntry]:
         source = self._http.sources.needed(wanted.url, wanted.subject)
         repository = ChartRepository(self._http, wanted.url, source, deadline, wanted.subject)
         entry = repository.entry(wanted.name, version, self._read_index, wanted.indexes)
         url = repository.located(entry)
         if url.scheme != "oci":
-            return entry.version, repository.archive(entry, url)
+            return entry.version, repository.archive(entry, url), entry
         path, _, tag = url.path.rpartition(":")
         url = replace(url, path=path) if path else url
         source = self._http.sources.needed(url, wanted.subject, "its index has it at", url.parent)
         registry = OciRegistry(self._http, url, source, deadline, wanted.subject)
-        return entry.version, self._pulled(registry, wanted, entry.version, tag if path else "")
+        return entry.version, self._pulled(registry, wanted, entry.version, tag if path else ""), entry
 
 
 def _pull(reference: ChartReference) -> str:

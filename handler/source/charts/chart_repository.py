@@ -1,7 +1,7 @@
 """A chart in a repository: index.yaml, and the archives that it names (https://helm.sh/docs/topics/chart_repository/).
 
-Law: the index is read in a render child, never here; an archive lies below a listed prefix, wherever the index says it is, and is what the
-index's digest says.
+Law: index and archive are read in a render child, never here; an archive lies below a listed prefix, wherever the index says it is, and is
+what the index says: by its digest, and by the name and version in its Chart.yaml.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from handler.source.charts.chart_versions import pick
 
 ReadIndex = Callable[[bytes, str, str], Sequence[IndexEntry]]
 """(index.yaml, name of a chart, where it is from) -> its versions. Raises AnnealError."""
+ReadName = Callable[[bytes, str], tuple[str, str]]
+"""(an archive, what it is called) -> name and version that its Chart.yaml says; each empty: none. Raises AnnealError."""
 _GZIP = b"\x1f\x8b"
 
 

@@ -23,7 +23,7 @@ from handler.config.git_settings import BasicAuth, SecretRef
 from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading, Secret, Secrets
 from handler.model.outside_inputs import ChartReference
-from handler.render.charts.chart_readers import read_index
+from handler.render.charts.chart_readers import read_index, read_name
 from handler.render.sandbox import Sandbox
 from handler.source.bounded_connections import Pools
 from handler.source.charts.chart_fetcher import ChartFetcher
@@ -31,8 +31,10 @@ from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.oci_registry import ARCHIVE, CONFIG, MANIFEST
 from infra.release.tools import binaries as tools
 from infra.renderers.build import binaries
+from tests.rooms.render.helm_releases import packed as packed_files
 from tests.rooms.source.http_server import Listening
 
+ARCHIVED = packed_files({"web/templates/map.yaml": "a chart that says no name"})
 PASSWORD = SecretRef(env="CHARTS_PASSWORD")
 AUTH = BasicAuth("robot", PASSWORD)
 SECRETS = Secrets(git={PASSWORD: Secret("canary-password")})
@@ -69,7 +71,8 @@ def fetcher(sandbox: Sandbox, *sources: ChartSource, limits: ChartLimits | None 
     def shared(*key: str) -> Pools:
         return pools.setdefault((key[0], key[1], key[2]), Pools(*key))
 
-    return ChartFetcher(sources, secrets, partial(read_index, sandbox), shared, limits=limits or ChartLimits())
+    readers = partial(read_index, sandbox), partial(read_name, sandbox)
+    return ChartFetcher(sources, secrets, *readers, shared, limits=limits or ChartLimits())
 
 
 @contextmanager
@@ -217,7 +220,7 @@ def token_service(token: str = "pull-token", *, password: bool = True) -> Answer
 class FakeChart:
     """A chart as a registry offers it; what lies is set by hand."""
 
-    archive: bytes = b"\x1f\x8bchart"
+    archive: bytes = ARCHIVED
     layers: Sequence[dict[str, object]] | None = None
     config: str = CONFIG
 

@@ -157,7 +157,9 @@ def test_a_lock_asks_for_an_index_once(site: Path, tmp_path: Path) -> None:
     assert host.paths() == ["/stable/index.yaml", "/stable/web-1.10.0.tgz", "/stable/web-2.1.0+build.7.tgz"]
 
 
-def test_a_run_does_not_wait_for_one_that_asks_by_an_index_seen_before(host: ChartHost, site: Path, sandbox: Sandbox) -> None:
+def test_a_run_does_not_wait_for_one_that_asks_by_an_index_seen_before(
+    host: ChartHost, site: Path, sandbox: Sandbox, tmp_path: Path
+) -> None:
     """The other run's index may be older than this run: what was published between them is what this run is for."""
     under_way, go = threading.Event(), threading.Event()
     ours, first = fetcher(sandbox, ChartSource(host.address, AUTH)), ChartIndexes()
@@ -172,8 +174,10 @@ def test_a_run_does_not_wait_for_one_that_asks_by_an_index_seen_before(host: Cha
         return found
 
     host.answers[older] = held
-    published = (site / "stable/index.yaml").read_bytes().replace(b"version: 1.2.0", b"version: 1.12.0")
-    host.answers["/stable/index.yaml"] = body(published)
+    published = packed(tmp_path, "1.12.0")
+    host.answers[f"/stable/{published.name}"] = body(published.read_bytes())
+    entry = f"web:\n  - {{version: 1.12.0, urls: [{published.name}]}}".encode()
+    host.answers["/stable/index.yaml"] = body((site / "stable/index.yaml").read_bytes().replace(b"web:", entry, 1))
     with ThreadPoolExecutor() as threads:
         before = threads.submit(ours.fetch, stable(host, "^1"), indexes=first)
         try:
@@ -182,6 +186,35 @@ def test_a_run_does_not_wait_for_one_that_asks_by_an_index_seen_before(host: Cha
         finally:
             go.set()
         assert before.result(60).version == "1.10.0"
+
+
+TOLD = [
+    ("version: 1.0.0, name: web", "web", "1.0.0", ""),
+    ("version: v1.0.0, name: web", "web", "1.0.0", ""),
+    ("version: 1.0.0+b1, name: web", "web", "1.0.0+b2", ""),
+    ("version: 1.0.0, name: other", "other", "1.0.0", ""),
+    ("version: 1.0.0, name: web", "other", "1.0.0", "has it as web 1.0.0, and the Chart.yaml in its archive says other 1.0.0"),
+    ("version: 1.0.0, name: web", "web", "1.0.1", "has it as web 1.0.0, and the Chart.yaml in its archive says web 1.0.1"),
+    ("version: 1.0.0, name: web", "other", "9.9.9-rc.1", "has it as web 1.0.0, and the Chart.yaml in its archive says other 9.9.9-rc.1"),
+]
+
+
+@pytest.mark.parametrize(("entry", "name", "version", "said"), TOLD)
+def test_an_archive_is_what_its_index_calls_it(entry: str, name: str, version: str, said: str, sandbox: Sandbox, tmp_path: Path) -> None:
+    """Helm takes all of these for what is asked for: it compares names of dependencies alone, and of those no version."""
+    archive = packed(tmp_path, version, name)
+    index = f"apiVersion: v1\nentries: {{web: [{{apiVersion: v2, {entry}, urls: [web.tgz]}}]}}\n"
+    with ChartHost(answers={"/index.yaml": body(index.encode()), "/web.tgz": body(archive.read_bytes())}) as host:
+        wanted = ChartReference(host.address, "web", "^1")
+        ours = fetcher(sandbox, ChartSource(host.address))
+        if said:
+            for _ in range(2):  # nor is it kept
+                with pytest.raises(ChartUnavailable, match=f"chart web \\^1: {host.address}/index.yaml {said}; ask who publishes it"):
+                    ours.fetch(wanted)
+        else:
+            assert ours.fetch(wanted).data == archive.read_bytes()
+        done = helm("template", "x", "web", "--repo", host.address, "--version", "^1", home=tmp_path)
+        assert (done.returncode, f"Source: {name}/templates" in done.stdout) == (0, True), done.stderr
 
 
 def test_what_isnt_there(host: ChartHost, sandbox: Sandbox) -> None:

@@ -16,10 +16,9 @@ from handler.model.outside_inputs import ChartReference
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.oci_registry import ARCHIVE
-from tests.rooms.source.chart_servers import AUTH, BASIC, ChartHost, FakeChart, Reply, body, digest, fetcher, web
+from tests.rooms.source.chart_servers import ARCHIVED, AUTH, BASIC, ChartHost, FakeChart, Reply, body, digest, fetcher, web
 
 SMALL = ChartLimits(archive=2000, index=2000, manifest=2000, tags=2000, token=2000)
-ARCHIVED = b"\x1f\x8b" + b"a chart" * 20
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from handler.plan.admission import Desired
 from handler.plan.judge import RECREATE, Judge, also_owned, lift, terminating
 from handler.plan.ownership import ForeignOwner
 from handler.plan.prune import ALLOW
+from handler.plan.system_objects import MADE_AGAIN
 from handler.plan.takeover import takeover
 from tests.unit.plan.samples import OURS, desired, document, entry, instance, live, member, target
 
@@ -263,6 +264,13 @@ def test_a_system_namespace_is_never_recreated() -> None:
     problem = refused(declared, applied(declared), recreate=RecreateSettings(("Namespace",)))
     assert isinstance(problem, Problem)
     assert problem.message.endswith("but: system namespace")
+
+
+def test_what_the_cluster_makes_is_never_recreated() -> None:
+    (declared,) = desired(document("Service", "kubernetes", metadata={"namespace": "default"}), namespaces=("*",))
+    problem = refused(declared, applied(declared), recreate=RecreateSettings(("Service",)))
+    assert isinstance(problem, Problem)
+    assert problem.message.endswith(f"but: {MADE_AGAIN}")
 
 
 GUARDED = [

@@ -12,6 +12,7 @@ from handler.config.settings import Prune, Target
 from handler.model.names import Identity, Resource, identity_of
 from handler.model.plan import Action, Change
 from handler.plan.prune import ALLOW, PROTECTIONS, PruneFacts, custom_kinds, is_outside, judge, leaving, left_to, protection, questions
+from handler.plan.system_objects import MADE_AGAIN
 from tests.unit.plan.samples import document, instance, member, target
 
 CRD_API = "apiextensions.k8s.io/v1"
@@ -101,6 +102,8 @@ def test_a_star_allows_every_namespace() -> None:
             "outside: CustomResourceDefinition.apiextensions.k8s.io left clusterScoped; it stays tracked",
         ),
         (member(document(), ownerReferences=[{"kind": "Shop", "name": "main"}]), OPEN, "owned by Shop main"),
+        (member(document("ServiceAccount", name="default")), OPEN, MADE_AGAIN),
+        (member(document(name="kube-root-ca.crt")), OPEN, MADE_AGAIN),
         (scoped("Namespace", "kube-system"), target(namespaces=("*",), cluster_scoped=("Namespace",)), "system namespace"),
         (scoped("Namespace", "default"), target(namespaces=("*",), cluster_scoped=("Namespace",)), "system namespace"),
         (

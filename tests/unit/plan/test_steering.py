@@ -170,6 +170,13 @@ def test_a_live_annotation_that_only_we_applied_doesnt_count() -> None:
 
 
 # --- admission
+def test_what_the_cluster_writes_in_each_namespace_is_left_and_its_account_is_applied() -> None:
+    data = {"ca.crt": "ours"}
+    root, other, account = desired(document(name="kube-root-ca.crt", data=data), document(), document("ServiceAccount", "default"))
+    assert (root.mode, root.reason) == (Mode.LEAVE, "the cluster writes it into every namespace")
+    assert (other.mode, account.mode) == (Mode.APPLY, Mode.APPLY)
+
+
 def test_an_object_that_needs_one_with_ssa_ignore_doesnt_wait_for_it() -> None:
     left = {"annotations": {f"{FLUX}/ssa": "Ignore"}}
     room = document("Namespace", "shop", metadata=left)

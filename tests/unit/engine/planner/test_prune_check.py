@@ -114,7 +114,8 @@ def owned_by(*uids: str) -> dict[str, Any]:
 
 
 def test_system_content_and_what_goes_with_what_goes_before_keeps_no_namespace(fake: InMemoryCluster) -> None:
-    fake.holds("kube-root-ca.crt")
+    for name in ("kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert", "istio-ca-crl"):
+        fake.holds(name)
     top = fake.holds("top", labels={PART_OF: APPLYSET})
     fake.holds("owned", **owned_by(top["metadata"]["uid"]))
     assert fake.reason(gone=[top]) == ""
