@@ -78,8 +78,9 @@ def _unproven(run: RunContext, error: AnnealError) -> AnnealError:
         run.deps.preparer.prove(run.state.commit, run.revision.head)
     except CommitUnproven as unproven:
         fix = f"push what mends it; or, at a terminal: anneal apply {run.job.target} --commit {run.state.commit} --force"
-        found = (replace(each, message=f"can't be rolled back: {each.message}", fix=fix) for each in unproven.problems)
-        return type(error)(*error.problems, *found)
+        said = f"the rollback to {run.state.commit[:12]} fails"
+        back = (replace(each, message=f"{said}: {each.message}", fix=fix) for each in unproven.problems)
+        return type(error)(*back, *error.problems)
     return error
 
 

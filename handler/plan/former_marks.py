@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from handler.model.errors import Problem
 from handler.model.manifest import Manifest
 from handler.model.names import IDENTITY, PART_OF, Identity, uid_and_version
 from handler.model.plan import Action, Change, FieldChange
@@ -22,6 +23,12 @@ def kept(ours: Membership, staying: Iterable[Identity], comparison: Comparison) 
         return ()
     found = {identity: comparison.candidates[identity] for identity in staying} | comparison.hooks
     return tuple(relabelling(ours, identity, live) for identity, live in sorted(found.items()) if ours.is_former(live, identity))
+
+
+def outside(identity: Identity) -> Problem:
+    """Return why a member gets no new marks that lives outside of what the target may write."""
+    setting = f"namespace {identity.namespace} in `namespaces`" if identity.namespace else f"{identity.group_kind} in `clusterScoped`"
+    return Problem(str(identity), "it is outside of what this target may write", fix=f"until the takeover has ended, list {setting}")
 
 
 def relabelling(ours: Membership, identity: Identity, live: dict[str, Any]) -> Change:

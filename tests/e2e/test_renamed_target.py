@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from handler.config.settings import Wait
+from handler.config.settings import Prune, Wait
 from handler.model.errors import TargetMoved
 from handler.model.names import IDENTITY, PART_OF, applyset_id, state_name
 from handler.model.result import Outcome, Result
@@ -163,7 +163,7 @@ def test_without_the_line_a_renamed_target_is_refused_with_it(shop: Shop) -> Non
     renamed.assert_taken_over(*documents)
 
 
-def test_what_stays_undeclared_is_relabelled_and_what_may_go_is_pruned(shop: Shop) -> None:
+def test_what_stays_undeclared_is_relabelled_what_may_go_is_pruned_and_nothing_outside_the_whitelist_is_written(shop: Shop) -> None:
     kept, going = config_map(shop.name, "kept", annotations=PROTECTED), config_map(shop.name, "going")
     outside = config_map(f"{shop.name}-jobs", "outside")
     shop.create_namespace(f"{shop.name}-jobs")
@@ -174,13 +174,19 @@ def test_what_stays_undeclared_is_relabelled_and_what_may_go_is_pruned(shop: Sho
     renamed.new.push(config_map(shop.name, "one"), config_map(shop.name, "two"))
     planned = renamed.new.run(dry_run=True)
     assert planned.plan
-    assert {change.identity.name for change in planned.plan.relabelled} == {"kept", "outside"}
+    assert {change.identity.name for change in planned.plan.relabelled} == {"kept"}
     assert {change.identity.name for change in planned.plan.prunes if change.writes} == {"going"}
+    was = shop.live(outside)
     result = renamed.new.applied()
-    assert result.counts == {"configured": 4, "pruned": 1, "skipped": 2}, told(result)
+    assert result.counts == {"configured": 3, "pruned": 1, "skipped": 2}, told(result)
+    assert (shop.live(outside), shop.live(going)) == (was, None)
+    assert f"list namespace {shop.name}-jobs in `namespaces`" in result.message
+    assert renamed.new.state().former
+    renamed.configure(namespaces=(shop.name, f"{shop.name}-jobs"), prune=Prune(enabled=False))
+    renamed.new.applied()
+    renamed.configure(namespaces=(shop.name,), prune=shop.target.prune)
     state = renamed.assert_taken_over(config_map(shop.name, "one"), kept, outside)
     assert ({each.identity.name for each in state.orphans}, renamed.uids(kept, outside)) == ({"kept", "outside"}, before)
-    assert shop.live(going) is None
 
 
 def test_a_run_of_the_old_name_is_waited_for_and_what_it_made_is_taken_over(shop: Shop, wired: Wire) -> None:

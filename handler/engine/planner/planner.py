@@ -179,7 +179,8 @@ class Planner:
             if fields and identity in changes:
                 changes[identity] = replace(changes[identity], undeclared=fields)
         staying = former_marks.kept(self.ours, (change.identity for change in prunes if not change.removes), comparison)
-        relabelled, refused = sorted_out(self.api, self.discovery, staying)
+        relabelled, refused = sorted_out(self.api, self.discovery, [each for each in staying if not is_outside(each.identity, self.target)])
+        refused |= {each.identity: former_marks.outside(each.identity) for each in staying if is_outside(each.identity, self.target)}
         keeping = [f"{one} keeps its former marks, for the new ones are refused: {each.message}" for one, each in refused.items()]
         also = (*foreseen, *found.notes, *keeping, *parts.notes)
         stages = [tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages]

@@ -369,10 +369,7 @@ def _listed(look: _Look, standing: StandingCommit) -> Declared:
 
 
 def _rendered(look: _Look, standing: StandingCommit, head: str, *, names: bool) -> Declared:
-    """Render a sibling at a commit that its revision leads to.
-
-    An empty set that its target doesn't allow is a failure of its runs, as a path that isn't there is.
-    """
+    """Render a sibling; an empty set that its target doesn't allow is a failure of its runs, and so is a commit that isn't proven."""
     target, older, apart = look.sibling.target, standing.commit != head, look.sibling.apart
     try:
         if older or apart:
