@@ -2,8 +2,9 @@
 
     read the record -> post what is pending, and each end that is owed -> mark those ends
 
-Law: what may have been sent and isn't marked is looked for on the host before it is sent again, so that nothing is shown twice. A pending
-that came late, over an end that another process has posted, is followed by that end once more.
+Law: a record is testimony: what this process hasn't just heard of is posted only to commits of the branch. What may have been sent and
+isn't marked is looked for on the host before it is sent again, so that nothing is shown twice. A pending that came late, over an end that
+another process has posted, is followed by that end once more.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Protocol
 from handler.app.commit_statuses.host_lane import DueLook
 from handler.config.settings import Settings, Target
 from handler.model.commit_status import CommitStatus, StatusState, fitting, status_context
-from handler.model.errors import AccessDenied, AnnealError, GitUnavailable, Moved
+from handler.model.errors import AccessDenied, AnnealError, AuthorError, GitUnavailable, Moved
 from handler.model.host_answer import HostRefusal
 from handler.state import commit_status_update
 from handler.state.record import State
@@ -50,6 +51,9 @@ class RecordsAndHosts(Protocol):
 
     def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:
         """Whether a commit that only a webhook has named was overtaken (`hinted_commits`). Raises AnnealError."""
+
+    def proves(self, target: Target, commit: str) -> bool:
+        """Whether a target's revision leads to a commit. Raises AnnealError."""
 
 
 @dataclass
@@ -109,14 +113,23 @@ class StatusPosting:
             look.failed = look.failed if look.failed and not isinstance(error, GitUnavailable) else error
 
     def _judge(self, look: _Look, status: RecordedCommitStatus) -> None:
-        if status.hinted and not self._ways.is_overtaken(look.target, look.state, status):
+        is_news = _is_news(look, status)
+        is_idle = status.hinted and not self._ways.is_overtaken(look.target, look.state, status)
+        if is_idle or not (is_news or self._is_proven(look.target, status)):
             look.dropped.append(status)
-        elif self._is_sent(look, self._status(look.target, status), is_news=_is_news(look, status)) and not status.is_end:
+        elif self._is_sent(look, self._status(look.target, status), is_news=is_news) and not status.is_end:
             self._pending[look.target.name] = status.commit, status.text
         else:
             if self.is_pending(look.target.name, status.commit):
                 del self._pending[look.target.name]  # should it be tried again, it is pending again
             look.done.append(status)
+
+    def _is_proven(self, target: Target, status: RecordedCommitStatus) -> bool:
+        """Whether a commit that only the record names is the target's: no other one is called good in our name."""
+        try:
+            return self._ways.proves(target, status.commit)
+        except AuthorError:  # the host has it no longer
+            return False
 
     def _status(self, target: Target, status: RecordedCommitStatus) -> CommitStatus:
         feedback, page = target.repository.feedback, self._settings.page

@@ -34,12 +34,16 @@ _TRIES = 20  # for what a lost note costs is another comment
 
 @dataclass(frozen=True, slots=True)
 class PlanComment:
-    """Our comment on one pull request. `blank`: makes a record where the target has none yet."""
+    """Our comment on one pull request. `blank`: makes a record where the target has none yet.
+
+    `begins`: as each of our texts does: a record that was written into may name another's comment, which isn't changed.
+    """
 
     api: GitHostApi
     store: StateStore
     blank: Callable[[], State]
     number: int
+    begins: str = ""
 
     def show(self, make: MakeText) -> None:
         """Let the comment say this. Raises what the host, the record and `make` raise; Busy: another server writes it just now."""
@@ -48,7 +52,8 @@ class PlanComment:
         if known.writer and time.time() - seconds_of(known.since) < WRITING:
             raise self._busy()
         found = self.api.comment(self.number, known.comment) if known.comment else None
-        is_ours = found is not None and found.author == known.account and _digest(found.text) in (known.digest, known.next)
+        is_known = found is not None and found.author == known.account and _digest(found.text) in (known.digest, known.next)
+        is_ours = found is not None and is_known and found.text.startswith(self.begins)
         text = make(bool(known.comment) and not is_ours)
         if is_ours and found and _digest(found.text) == _digest(text):
             return

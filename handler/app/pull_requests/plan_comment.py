@@ -27,6 +27,8 @@ from handler.model.tree import printable
 
 LINES = 60
 """Lines of one target's plan that are shown unfolded."""
+BEGINS = "### Anneal: "
+"""How each comment begins."""
 _FIELDS = 30  # of one object
 _SIGNS = {
     Action.PRUNE: ("- delete", 0),
@@ -104,7 +106,7 @@ def _bare(problem: Problem) -> str:
 
 
 def _opening(about: PlanOf) -> Iterator[str]:
-    yield f"### Anneal: what merging `{about.head[:12]}` into `{_inline(about.branch)}` would change"
+    yield f"{BEGINS}what merging `{about.head[:12]}` into `{_inline(about.branch)}` would change"
     if about.base:
         yield f"At `{about.base[:12]}` of `{_inline(about.branch)}`."
     if about.edited:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from handler.app.pull_requests.comment_post import PlanComment
 from handler.app.pull_requests.merge_result import merge_result
 from handler.app.pull_requests.plan_command import is_asked
-from handler.app.pull_requests.plan_comment import PlanOf, status_of, text
+from handler.app.pull_requests.plan_comment import BEGINS, PlanOf, status_of, text
 from handler.app.pull_requests.target_preview import UNPLANNED, TargetPreview, preview_target
 from handler.app.target_runner import TargetRunner
 from handler.config.settings import Target
@@ -128,7 +128,7 @@ class PullRequestRuns:
         handler = self._handler
         keeper = self._keeper(asked)
         store = handler.store(keeper)
-        return PlanComment(asked.api, store, lambda: store.blank(handler.cluster_uid(keeper)), asked.number)
+        return PlanComment(asked.api, store, lambda: store.blank(handler.cluster_uid(keeper)), asked.number, BEGINS)
 
     def _keeper(self, asked: _Asked) -> Target:
         """Return the target whose record has the note of the comment: the first one, or another that was the first before."""

@@ -66,6 +66,7 @@ class Records:
     def __init__(self, *targets: Target) -> None:
         self.targets = targets
         self.objects, self.host, self.overtaken = FakeObjects(), HostInMemory(), True
+        self.branch = {A, B, C}
         self.settings = Settings(targets, installation="blue")
 
     def git_api(self, target: Target) -> HostInMemory:
@@ -73,6 +74,9 @@ class Records:
 
     def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:
         return self.overtaken
+
+    def proves(self, target: Target, commit: str) -> bool:
+        return commit in self.branch
 
     def store(self, target: Target) -> StateStore:
         return StateStore(self.objects, NAMESPACE, target.name, "default", TOOLING)

@@ -206,6 +206,15 @@ def test_git_is_asked_about_overtaken_commits_after_all_ends_are_posted(
     assert [each.posted for each in records.statuses()] == [True, False]
 
 
+def test_what_only_the_record_says_is_posted_to_commits_of_the_branch_alone(records: Records, posting: StatusPosting) -> None:
+    """A forged end would call any commit good where a required check believes it: the head of a pull request, too."""
+    records.branch = {A}
+    records.put(owed(A), owed(B), owed(C, StatusState.UNTOUCHED))
+    posting.look(heard())
+    assert records.host.said == [(A, "success")]
+    assert [each.commit for each in records.statuses()] == [A]
+
+
 def test_a_target_without_a_record_or_without_anything_owed_asks_no_host(records: Records, posting: StatusPosting) -> None:
     posting.look(heard())
     records.put(owed(A, posted=True))

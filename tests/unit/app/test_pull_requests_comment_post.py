@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from handler.app.pull_requests import comment_post
-from handler.app.pull_requests.comment_post import PlanComment
+from handler.app.pull_requests.comment_post import PlanComment, _digest
 from handler.model.errors import Busy, GitUnavailable, NewerHead
 from handler.model.pull_request import HostComment
-from handler.state.recorded_pull_request import MOST_PULL_REQUESTS
+from handler.state.recorded_pull_request import MOST_PULL_REQUESTS, RecordedPullRequest
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import NAMESPACE, TOOLING, blank
@@ -77,6 +77,18 @@ def test_a_comment_is_posted_once_and_edited_in_place(ours: Ours, comments: Comm
         ours(12).show(said(text))
     assert [each.text.strip() for each in comments.found.values()] == ["three"]
     assert comments.writes == 2
+
+
+def test_a_record_that_names_anothers_comment_changes_nothing_of_that(ours: Ours, comments: Comments) -> None:
+    """All that a record knows of a comment can be read off it, and written into the record."""
+    mine = replace(ours(12), begins="### Anneal: ")
+    mine.show(said("### Anneal: one"))
+    theirs = comments.add_comment(12, "Please don't merge.")
+    forged = RecordedPullRequest(12, theirs.id, theirs.author, _digest(theirs.text))
+    mine.store.update(lambda state: replace(state, pull_requests=(forged,)))
+    mine.show(said("### Anneal: two"))
+    assert comments.found[theirs.id] == theirs
+    assert comments.found["3"].text.strip() == "edited: ### Anneal: two"
 
 
 @pytest.mark.parametrize("text", ["anything else", "one\ntwo and more"])
