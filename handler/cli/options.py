@@ -5,6 +5,7 @@ The common options may stand before or after the command's name; what stands aft
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import importlib
@@ -130,11 +131,12 @@ def _guarded(work: Callable[[Session], int], output: Output, common: dict[str, A
 
 
 def _complete_target(ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
-    from handler.config.load import find, load
+    from handler.cli.session import Session
 
-    root = ctx.find_root()
+    named = ctx.params.get("config") or ctx.find_root().params.get("config")
     try:
-        settings = load(find(ctx.params.get("config") or root.params.get("config"), os.environ, Path.cwd()))
+        with contextlib.redirect_stderr(None):  # nothing is asked or said
+            settings = Session(Output(as_json=True), os.environ, named).settings
     except ConfigInvalid:
         return []
     return [target.name for target in settings.targets if target.name.startswith(typed)]

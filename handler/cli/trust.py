@@ -1,0 +1,134 @@
+"""Whether the anneal.yaml of the working directory counts: once a person said so, at a terminal or by writing it with `anneal init`.
+
+That is remembered in the user's state directory, by the file's path and a digest of what it reaches (`handler.config.reach`): an edit of
+anything else doesn't ask again. Law: before the answer files are parsed, and nothing is sent, run or resolved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from handler.cli.filenames import again
+from handler.config import load
+from handler.config.reach import GROUPS, Reach, reach
+from handler.config.settings import Settings
+from handler.model.errors import ConfigInvalid
+from handler.source.checkout import root_around
+
+if TYPE_CHECKING:
+    from handler.cli.session import Session
+
+_LONGEST, _HEAD = 200, 120  # characters of one name that are shown, the end of a path among them
+
+
+def counted(session: Session, path: Path) -> tuple[Path, Settings]:
+    """Return the configuration that counts here: this one, or without a terminal the machine's own.
+
+    Raises ConfigInvalid: it has mistakes, or nobody can be asked; click.Abort: the answer is no.
+    """
+    settings, found = _judged(session, path)
+    place, output = _place(session, path), session.output
+    if place and _remembered(place) == found.digest:
+        return path, settings
+    if output.interactive:
+        with output.still():
+            for line in _question(path, found):
+                output.line(line, whole=True)
+            if not output.confirm("Use it, now and whenever it names just this?"):
+                raise click.Abort
+        if not _remember(place, found.digest):
+            output.note("this can't be remembered: there is no state directory of yours that can be written (XDG_STATE_HOME)")
+        return path, settings
+    said = f"{path} lies in the working directory, and nobody has said that it counts"
+    if load.SYSTEM.is_file():
+        output.note(f"{said}; {load.SYSTEM} does")
+        return load.SYSTEM, session.read(load.SYSTEM)
+    typed = again(config=path.name) if click.get_current_context(silent=True) else f"-c {path.name}"
+    raise ConfigInvalid.of("configuration", said, fix=f"if you trust it, run the same at a terminal, which asks once, or name it:\n{typed}")
+
+
+def trusts(session: Session, path: Path) -> bool:
+    """Whether a person said that a configuration counts, with what it reaches now. Raises ConfigInvalid: it has mistakes."""
+    place = _place(session, path)
+    return place is not None and _remembered(place) == _judged(session, path)[1].digest
+
+
+def remember(session: Session, path: Path) -> bool:
+    """Remember that a configuration counts, which a person has just made; return whether that could be written."""
+    return _remember(_place(session, path), _judged(session, path)[1].digest)
+
+
+def _judged(session: Session, path: Path) -> tuple[Settings, Reach]:
+    included: list[str] = []
+
+    def read(glob: str, file: str) -> Sequence[tuple[str, str]]:
+        found = load.matches(glob, file)
+        included.extend(name for name, _ in found)
+        return found
+
+    settings, here = session.read(path, read), path.absolute().parent
+    return settings, reach(settings, here, root_around(here) or here, included)
+
+
+def _question(path: Path, found: Reach) -> list[str]:
+    named = [
+        line for group in GROUPS if group in found.named for line in (f"  {group}", *(f"    {_one(each)}" for each in found.named[group]))
+    ]
+    return [f"{_one(str(path))} lies in the working directory. It names:", *named]
+
+
+def _one(text: str) -> str:
+    """Return foreign text as one line that can't be taken for another, cut in its middle."""
+    plain = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    plain = re.sub("  +", lambda blanks: "\\x20" * len(blanks[0]), plain)
+    cut = f"{plain[:_HEAD]} … {len(plain) - _LONGEST:,} characters … {plain[_HEAD - _LONGEST :]}"
+    return plain if len(plain) <= _LONGEST else cut
+
+
+# --- what is remembered
+def _place(session: Session, path: Path) -> Path | None:
+    """Return the file that remembers a configuration; None: this user has no directory for it."""
+    base, home = (Path(session.environ.get(name, "")) for name in ("XDG_STATE_HOME", "HOME"))
+    if not base.is_absolute():
+        if not (home.is_absolute() and home.is_dir()):
+            return None
+        base = home / ".local" / "state"
+    real = path.absolute().parent.resolve() / path.name
+    return base / "anneal" / "trusted" / hashlib.sha256(os.fsencode(real)).hexdigest()
+
+
+def _remembered(place: Path) -> str:
+    """Return the digest that is remembered; empty: none is, or somebody else could have written it."""
+    try:
+        with os.fdopen(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            found, above = os.fstat(stream.fileno()), place.parent.lstat()
+            ours = all(each.st_uid == os.geteuid() and not each.st_mode & 0o077 for each in (found, above))
+            return (
+                stream.read(64).decode("ascii", "replace") if ours and stat.S_ISREG(found.st_mode) and stat.S_ISDIR(above.st_mode) else ""
+            )
+    except OSError:
+        return ""
+
+
+def _remember(place: Path | None, digest: str) -> bool:
+    """Write a digest whole, in a directory of the user's own."""
+    if place is None:
+        return False
+    try:
+        for each in (place.parent.parent, place.parent):
+            each.mkdir(0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as stream:  # made with mode 0600, through no link
+            stream.write(digest)
+        Path(stream.name).replace(place)
+    except OSError:
+        return False
+    return _remembered(place) == digest
