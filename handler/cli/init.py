@@ -79,7 +79,7 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     known = _ALWAYS | (manifests(checkout.root / answers["path"]).declared if checkout else set())
     lacking = [each for each in split(answers["namespace"]) if each not in known]
     _write(path, text, force)
-    _print_next(session, path, answers, lacking, trusted=trust.remember(session, path))
+    _print_next(session, path, answers, lacking, trusted=trust.remember(path, session.read, session.environ))
     return reports.DONE_CODE
 
 
@@ -89,7 +89,7 @@ def _installation(session: Session, path: Path, repository: str) -> tuple[str, s
     if not path.exists():
         return own, ""
     try:
-        known = session.read(path) if _is_named(session) or trust.trusts(session, path) else None
+        known = session.read(path) if _is_named(session) or trust.trusts(path, session.read, session.environ) else None
     except ConfigInvalid:
         known = None
     if known is None:

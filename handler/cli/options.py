@@ -93,7 +93,7 @@ def command(
             output = Output(as_json=form == "json", verbose=bool(common["verbose"]), wide=form == "wide")
 
             def work(session: Session) -> int:
-                session.reads = reads
+                session.reads, session.naming = reads, _naming
                 if renders:
                     session.sandbox.start()
                 function = getattr(importlib.import_module(f"handler.cli.{module}"), declared.__name__)
@@ -110,6 +110,12 @@ def command(
         return made
 
     return decorate
+
+
+def _naming(file: str) -> str:
+    from handler.cli.filenames import again
+
+    return again(config=file)
 
 
 def _guarded(work: Callable[[Session], int], output: Output, common: dict[str, Any]) -> int:

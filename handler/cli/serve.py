@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import handler
 from handler.cli.session import Session
 from handler.worker.supervisor import serve as supervised
 from handler.worker.supervisor import work_alone
@@ -36,12 +35,9 @@ def worker_engine(session: Session) -> Engine:
 
 
 def _serve_door(session: Session, environ: Mapping[str, str]) -> int:
-    """Be the web process: a fresh interpreter, without what the command line loads.
-
-    A program of its own stays the fork, for its parts; so does one whose file a person allowed as it was: it may be another by now.
-    """
-    if session.added is None and not session.is_beside:
-        ours = os.pathsep.join(filter(None, (str(Path(handler.__file__).parents[1]), environ.get("PYTHONPATH"))))
+    """Be the web process: a fresh interpreter, without what the command line loads; a program of its own stays the fork, for its parts."""
+    if session.added is None and not session.is_beside:  # that file may be another by now than what a person allowed
+        ours = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), environ.get("PYTHONPATH"))))
         # -P: a package in the working directory isn't ours
         os.execve(sys.executable, [sys.executable, "-P", "-m", "handler.web"], {**environ, "PYTHONPATH": ours})  # noqa: S606 - no shell
     from handler.web import __main__ as door

@@ -43,7 +43,8 @@ class Session:
     `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `again`: what goes
     on with a run of this command; empty: `anneal apply`, and a server; `wrote`: prints what a run has written; `agrees`: see
     `handler.engine.run.dependencies.Dependencies`, set before the handler is made; `places`, `placeholders`: see `Options`; `reads`: the
-    command works on records alone, so without a configuration those of the cluster are its targets.
+    command works on records alone, so without a configuration those of the cluster are its targets; `naming`: returns this command with
+    its configuration named.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Session:
         self.named = config
         self.added = added
         self.reads = False
+        self.naming: Callable[[str], str] = lambda file: f"-c {file}"
         self.places: dict[str, RecordPlace] = {}
         self.wrote: Callable[[Sequence[Change]], None] = lambda _: None
         self.agrees: Callable[[Plan], bool] | None = None
@@ -97,7 +99,7 @@ class Session:
 
     @property
     def is_beside(self) -> bool:
-        """Whether the configuration was found in the working directory, and nobody named it in this command."""
+        """Whether the configuration was found in the working directory, and this command names none."""
         return not (self.named or self.environ.get("ANNEAL_CONFIG")) and self.path == Path.cwd() / "anneal.yaml"
 
     @cached_property
@@ -109,7 +111,7 @@ class Session:
             if self.is_beside:
                 from handler.cli import trust
 
-                self.path, found = trust.counted(self, self.path)
+                self.path, found = trust.counted(self.path, self.read, self.environ, self.output, self.naming)
                 return found
             return self.read(self.path)
         except ConfigNotFound as missing:

@@ -11,32 +11,37 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import click
 
-from handler.cli.filenames import again
+from handler.cli.output import Output
 from handler.config import load
 from handler.config.reach import GROUPS, Reach, reach
 from handler.config.settings import Settings
 from handler.model.errors import ConfigInvalid
 from handler.source.checkout import root_around
 
-if TYPE_CHECKING:
-    from handler.cli.session import Session
-
 _LONGEST, _HEAD = 200, 120  # characters of one name that are shown, the end of a path among them
 
 
-def counted(session: Session, path: Path) -> tuple[Path, Settings]:
+class Reads(Protocol):
+    """Reads a configuration; `read_include`: how it reads what that includes."""
+
+    def __call__(self, path: Path, read_include: load.ReadInclude | None = None) -> Settings:
+        """Return it. Raises ConfigInvalid."""
+
+
+def counted(path: Path, read: Reads, environ: Mapping[str, str], output: Output, naming: Callable[[str], str]) -> tuple[Path, Settings]:
     """Return the configuration that counts here: this one, or without a terminal the machine's own.
 
-    Raises ConfigInvalid: it has mistakes, or nobody can be asked; click.Abort: the answer is no.
+    `naming`: returns the command that runs now with its configuration named. Raises ConfigInvalid: the file has mistakes, or there is no
+    terminal to ask at; click.Abort: the answer is no.
     """
-    settings, found = _judged(session, path)
-    place, output = _place(session, path), session.output
+    settings, found = _judged(path, read)
+    place = _place(path, environ)
     if place and _remembered(place) == found.digest:
         return path, settings
     if output.interactive:
@@ -48,34 +53,34 @@ def counted(session: Session, path: Path) -> tuple[Path, Settings]:
         if not _remember(place, found.digest):
             output.note("this can't be remembered: there is no state directory of yours that can be written (XDG_STATE_HOME)")
         return path, settings
-    said = f"{path} lies in the working directory, and nobody has said that it counts"
+    said = f"{path} lies in the working directory, and you haven't said yet that it counts"
     if load.SYSTEM.is_file():
         output.note(f"{said}; {load.SYSTEM} does")
-        return load.SYSTEM, session.read(load.SYSTEM)
-    typed = again(config=path.name) if click.get_current_context(silent=True) else f"-c {path.name}"
-    raise ConfigInvalid.of("configuration", said, fix=f"if you trust it, run the same at a terminal, which asks once, or name it:\n{typed}")
+        return load.SYSTEM, read(load.SYSTEM)
+    fix = f"if you trust it, run the same at a terminal, which asks once, or name it:\n{naming(path.name)}"
+    raise ConfigInvalid.of("configuration", said, fix=fix)
 
 
-def trusts(session: Session, path: Path) -> bool:
+def trusts(path: Path, read: Reads, environ: Mapping[str, str]) -> bool:
     """Whether a person said that a configuration counts, with what it reaches now. Raises ConfigInvalid: it has mistakes."""
-    place = _place(session, path)
-    return place is not None and _remembered(place) == _judged(session, path)[1].digest
+    place = _place(path, environ)
+    return place is not None and _remembered(place) == _judged(path, read)[1].digest
 
 
-def remember(session: Session, path: Path) -> bool:
+def remember(path: Path, read: Reads, environ: Mapping[str, str]) -> bool:
     """Remember that a configuration counts, which a person has just made; return whether that could be written."""
-    return _remember(_place(session, path), _judged(session, path)[1].digest)
+    return _remember(_place(path, environ), _judged(path, read)[1].digest)
 
 
-def _judged(session: Session, path: Path) -> tuple[Settings, Reach]:
+def _judged(path: Path, read: Reads) -> tuple[Settings, Reach]:
     included: list[str] = []
 
-    def read(glob: str, file: str) -> Sequence[tuple[str, str]]:
+    def noted(glob: str, file: str) -> Sequence[tuple[str, str]]:
         found = load.matches(glob, file)
         included.extend(name for name, _ in found)
         return found
 
-    settings, here = session.read(path, read), path.absolute().parent
+    settings, here = read(path, noted), path.absolute().parent
     return settings, reach(settings, here, root_around(here) or here, included)
 
 
@@ -95,9 +100,9 @@ def _one(text: str) -> str:
 
 
 # --- what is remembered
-def _place(session: Session, path: Path) -> Path | None:
+def _place(path: Path, environ: Mapping[str, str]) -> Path | None:
     """Return the file that remembers a configuration; None: this user has no directory for it."""
-    base, home = (Path(session.environ.get(name, "")) for name in ("XDG_STATE_HOME", "HOME"))
+    base, home = (Path(environ.get(name, "")) for name in ("XDG_STATE_HOME", "HOME"))
     if not base.is_absolute():
         if not (home.is_absolute() and home.is_dir()):
             return None
@@ -107,14 +112,13 @@ def _place(session: Session, path: Path) -> Path | None:
 
 
 def _remembered(place: Path) -> str:
-    """Return the digest that is remembered; empty: none is, or somebody else could have written it."""
+    """Return the digest that is remembered; empty: none is, or another user could have written it."""
     try:
         with os.fdopen(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             found, above = os.fstat(stream.fileno()), place.parent.lstat()
             ours = all(each.st_uid == os.geteuid() and not each.st_mode & 0o077 for each in (found, above))
-            return (
-                stream.read(64).decode("ascii", "replace") if ours and stat.S_ISREG(found.st_mode) and stat.S_ISDIR(above.st_mode) else ""
-            )
+            plain = stat.S_ISREG(found.st_mode) and stat.S_ISDIR(above.st_mode)
+            return stream.read(64).decode("ascii", "replace") if ours and plain else ""
     except OSError:
         return ""
 

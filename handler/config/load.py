@@ -40,9 +40,9 @@ class ConfigNotFound(ConfigInvalid):
 
 
 def find(flag: str | None, environ: Mapping[str, str], cwd: Path, *, beside: bool = True) -> Path:
-    """Return --config, ANNEAL_CONFIG, ./anneal.yaml (`beside`) or SYSTEM. Raises ConfigInvalid: what was named isn't a file; ConfigNotFound.
+    """Return --config, ANNEAL_CONFIG, ./anneal.yaml (`beside`) or SYSTEM. `handler.cli.trust` judges what lies beside.
 
-    What lies in the working directory may be a stranger's: it counts once a person said so (`handler.cli.trust`).
+    Raises ConfigInvalid: what was named isn't a file; ConfigNotFound.
     """
     named = (("--config", flag), ("ANNEAL_CONFIG", environ.get("ANNEAL_CONFIG")))
     for origin, value in named:

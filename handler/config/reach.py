@@ -52,7 +52,7 @@ class Reach:
 
 
 def reach(settings: Settings, here: Path, root: Path, included: Sequence[str]) -> Reach:
-    """Return what settings reach. `here`: where relative paths begin; `root`: of the checkout; `included`: the files beside the main one."""
+    """Return what settings reach. `here`: where relative paths begin; `root`: of the checkout; `included`: the included files."""
     reading = _Reading(str(here), root.resolve())
     reading.named[INCLUDED] = {os.path.realpath(each) for each in included}
     parts = [reading.part(settings), sorted(reading.named[INCLUDED])]

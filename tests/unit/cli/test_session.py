@@ -53,7 +53,7 @@ def test_without_a_terminal_the_machines_own_configuration_counts_in_place_of_th
     monkeypatch.setattr("handler.config.load.SYSTEM", system)
     Path("anneal.yaml").write_text(CONFIGURATION.format("stranger"))
     session = Session(Output(), {"HOME": str(tmp_path)})
-    with pytest.raises(ConfigInvalid, match="nobody has said that it counts"):
+    with pytest.raises(ConfigInvalid, match="you haven't said yet that it counts"):
         _ = session.settings
     system.write_text(CONFIGURATION.format("operator"))
     assert (session.settings.installation, session.path, session.is_beside) == ("operator", system, False)
@@ -66,10 +66,15 @@ def test_a_web_process_of_what_a_person_allowed_reads_no_file_again(tmp_path: Pa
     monkeypatch.chdir(tmp_path)
     Path("anneal.yaml").write_text(CONFIGURATION.format("allowed"))
     session = Session(Output(), {"XDG_STATE_HOME": str(tmp_path / "state")}, None if counts else "anneal.yaml")
-    trust.remember(session, tmp_path / "anneal.yaml")
+    trust.remember(tmp_path / "anneal.yaml", session.read, session.environ)
     seen: list[str] = []
-    monkeypatch.setattr("os.execve", lambda _program, command, _environ: seen.append(" ".join(command[1:])) or sys.exit())
-    monkeypatch.setattr("handler.web.__main__.main", lambda _environ, read, _routes: seen.append(read(Path()).installation) or 0)
+
+    def replaced(_program: str, command: list[str], _environ: object) -> None:
+        seen.append(" ".join(command[1:]))
+        sys.exit()
+
+    monkeypatch.setattr("os.execve", replaced)
+    monkeypatch.setattr("handler.web.__main__.main", lambda _environ, read, _routes: seen.append(read(Path()).installation))
 
     def supervised(_path: Path, _bind: str, _engine: object, door: Any, read: Any) -> int:
         seen.append(read(Path()).installation)

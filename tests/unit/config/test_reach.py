@@ -81,7 +81,9 @@ TARGET = """
 """
 KUBECONFIG = """
 clusters: [{name: a, cluster: {server: "https://api.example.com"}}]
-users: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, args: [-a, script.py]}, tokenFile: /etc/token}}]
+users:
+- name: a
+  user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, args: [-a, script.py]}, tokenFile: /etc/token}
 contexts: [{name: a, context: {cluster: a, user: a}}]
 current-context: a
 """
