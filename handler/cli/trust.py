@@ -12,14 +12,14 @@ import re
 import stat
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Protocol
 
 import click
 
 from handler.cli.output import Output
 from handler.config import load
-from handler.config.reach import GROUPS, Reach, reach
+from handler.config.reach import Reach, reach
 from handler.config.settings import Settings
 from handler.model.errors import ConfigInvalid
 from handler.source.checkout import root_around
@@ -27,11 +27,8 @@ from handler.source.checkout import root_around
 _LONGEST, _HEAD = 200, 120  # characters of one name that are shown, the end of a path among them
 
 
-class Reads(Protocol):
-    """Reads a configuration; `read_include`: how it reads what that includes."""
-
-    def __call__(self, path: Path, read_include: load.ReadInclude | None = None) -> Settings:
-        """Return it. Raises ConfigInvalid."""
+Reads = Callable[..., Settings]
+"""Reads a configuration of a path, and what it includes by a ReadInclude. Raises ConfigInvalid."""
 
 
 def counted(path: Path, read: Reads, environ: Mapping[str, str], output: Output, naming: Callable[[str], str]) -> tuple[Path, Settings]:
@@ -85,10 +82,8 @@ def _judged(path: Path, read: Reads) -> tuple[Settings, Reach]:
 
 
 def _question(path: Path, found: Reach) -> list[str]:
-    named = [
-        line for group in GROUPS if group in found.named for line in (f"  {group}", *(f"    {_one(each)}" for each in found.named[group]))
-    ]
-    return [f"{_one(str(path))} lies in the working directory. It names:", *named]
+    named = [(f"  {group}", *(f"    {_one(each)}" for each in found.named[group])) for group in found.named]
+    return [f"{_one(str(path))} lies in the working directory. It names:", *chain.from_iterable(named)]
 
 
 def _one(text: str) -> str:

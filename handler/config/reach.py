@@ -26,10 +26,7 @@ HOSTS, CLUSTERS, AWS, FILES, INCLUDED = "hosts", "clusters", "AWS", "files", "in
 VARIABLES, STORED, PROGRAMS = "environment variables", "secrets in stores", "programs"
 GROUPS = (HOSTS, CLUSTERS, AWS, FILES, INCLUDED, VARIABLES, STORED, PROGRAMS)
 KINDS = {
-    **dict.fromkeys(
-        ("url", "server", "metricsUrl", "pageUrl", "issuer", "ociUrl", "chartUrl", "chartPrefix", "queueUrl", "bind"),
-        HOSTS,
-    ),
+    **dict.fromkeys(("url", "server", "metricsUrl", "pageUrl", "issuer", "ociUrl", "chartUrl", "chartPrefix", "queueUrl", "bind"), HOSTS),
     **dict.fromkeys(("file", "secretFile"), FILES),
     "env": VARIABLES,
     **dict.fromkeys(("awsSecret", "awsParameter", "kubernetesSecret"), STORED),
@@ -57,7 +54,7 @@ def reach(settings: Settings, here: Path, root: Path, included: Sequence[str]) -
     reading.named[INCLUDED] = {os.path.realpath(each) for each in included}
     parts = [reading.part(settings), sorted(reading.named[INCLUDED])]
     named: dict[str, Sequence[str]] = {group: sorted(found) for group, found in reading.named.items() if found}
-    return Reach(named, hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogateescape")).hexdigest())
+    return Reach(named, hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest())
 
 
 class _Reading:
