@@ -78,6 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
     directory.chmod(0o711)  # the TMPDIR of servers: the programs that they render with are users of their own
     processes.save([processes.Process("pytest", os.getpid(), processes.born(os.getpid()))], directory / OWNER)
     os.environ[SESSION] = str(directory)
+    os.environ["XDG_STATE_HOME"] = str(directory / "state")  # what a test trusts, the person who runs it doesn't
     os.environ[rendering.VARIABLE] = str(rendering.BUILD.directory / "bin")  # where `renderers` builds them, for whatever tests start
     os.environ["ANNEAL_STATUS_TIMEOUT"] = "60"  # what answers may be late on a busy machine; those that test what hangs set their own
 

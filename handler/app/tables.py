@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from handler.config.load import load
+from handler.config.load import ReadInclude, load
 from handler.config.settings import Settings
 from handler.config.webhook_providers import webhooks_of
 from handler.model.errors import ConfigInvalid, Problem
@@ -87,9 +87,9 @@ class Tables:
 
         return webhook_rows(self.triggers)
 
-    def read(self, path: Path) -> Settings:
+    def read(self, path: Path, read_include: ReadInclude | None = None) -> Settings:
         """Read a configuration that may name what these tables have. Raises ConfigInvalid with every mistake."""
-        return load(path, renderers=self.renderers, providers=self.webhooks)
+        return load(path, read_include, renderers=self.renderers, providers=self.webhooks)
 
     def admitted(self, settings: Settings) -> Settings:
         """Return settings that a program has made itself, fit for these tables. Raises ConfigInvalid for a renderer that they lack."""

@@ -54,7 +54,7 @@ class ToLock:
 def lock_charts(session: Session, directory: Path) -> list[str]:
     """Write the locks below a directory of a checkout; return a line for each chart. Raises AnnealError: one can't be had."""
     session.sandbox.start()
-    found = to_lock(directory, session.configured, session.sandbox)
+    found = to_lock(directory, session.operators_targets, session.sandbox)
     fetch = _fetching(session, found)
     return [line for each in found for line in write_lock(each, fetch, partial(read_lock, session.sandbox))]
 

@@ -68,9 +68,10 @@ def is_configured(session: Session, findings: Findings) -> bool:
     """Note whether the configuration can be read."""
 
     def look() -> str:
+        count = many(len(session.settings.targets), "target")  # first: it decides which file counts
         path, here = session.path, Path.cwd()
         shown = path.relative_to(here) if path.is_relative_to(here) else path  # as it would be typed here
-        return f"{shown}: {many(len(session.settings.targets), 'target')}"
+        return f"{shown}: {count}"
 
     return findings.step("configuration", look)
 

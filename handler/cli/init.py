@@ -13,7 +13,7 @@ import secrets
 import shlex
 from pathlib import Path
 
-from handler.cli import init_hosts, reports
+from handler.cli import init_hosts, reports, trust
 from handler.cli.init_manifests import manifests
 from handler.cli.init_questions import Answers, answered, checkout_of, name_of, questions, split
 from handler.cli.session import Session
@@ -79,7 +79,7 @@ def init(session: Session, *, force: bool, namespaces: tuple[str, ...], **flags:
     known = _ALWAYS | (manifests(checkout.root / answers["path"]).declared if checkout else set())
     lacking = [each for each in split(answers["namespace"]) if each not in known]
     _write(path, text, force)
-    _print_next(session, path, answers, lacking)
+    _print_next(session, path, answers, lacking, trusted=trust.remember(path, session.read, session.environ))
     return reports.DONE_CODE
 
 
@@ -89,8 +89,10 @@ def _installation(session: Session, path: Path, repository: str) -> tuple[str, s
     if not path.exists():
         return own, ""
     try:
-        known = session.read(path)
+        known = session.read(path) if _is_named(session) or trust.trusts(path, session.read, session.environ) else None
     except ConfigInvalid:
+        known = None
+    if known is None:
         return own, ""
     return (own, known.installation) if known.is_shared else (known.installation, known.installation_from)
 
@@ -150,7 +152,8 @@ def _write(path: Path, text: str, force: bool) -> None:
     """Write the file whole: what was there stays until then. Raises ConfigInvalid."""
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
-        part.write_text(text, encoding="utf-8")
+        with part.open("x", encoding="utf-8") as made:  # through no link that lies there
+            made.write(text)
         _refuse(path, force)  # the person had time to write one
         part.replace(path)
     except OSError as error:
@@ -160,10 +163,10 @@ def _write(path: Path, text: str, force: bool) -> None:
             part.unlink(missing_ok=True)
 
 
-def _print_next(session: Session, path: Path, answers: Answers, spaces: list[str]) -> None:
-    """Say what comes next. `spaces`: the namespaces that may be missing."""
+def _print_next(session: Session, path: Path, answers: Answers, spaces: list[str], *, trusted: bool) -> None:
+    """Say what comes next. `spaces`: the namespaces that may be missing; `trusted`: the file counts where it lies."""
     provider, token = answers["provider"], answers.get("token-env", "")
-    config = _config_flag(session, path)
+    config = _config_flag(session, path) if trusted else f" -c {shlex.quote(str(path))}"
     commands = _next(provider, config)
     secret = f"read -rs {token}; export {token}" if token and token not in session.environ else ""
     url = f"https://HOST/webhooks/{provider}"
@@ -191,6 +194,10 @@ def _print_next(session: Session, path: Path, answers: Answers, spaces: list[str
         output.line(f"\nWithout a webhook, git is looked at each minute:\n  anneal run --trigger interval{config}", whole=True)
         output.line(f"\n`anneal serve` listens on {BIND}, in plain HTTP: put a proxy with TLS")
         output.line(f"in front, and let https://HOST/webhooks/ lead to it. Then, at {init_hosts.of(provider).title}:\n{steps.rstrip()}")
+
+
+def _is_named(session: Session) -> bool:
+    return bool(session.named or session.environ.get("ANNEAL_CONFIG"))
 
 
 def _config_flag(session: Session, path: Path) -> str:

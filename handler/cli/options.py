@@ -5,6 +5,7 @@ The common options may stand before or after the command's name; what stands aft
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import importlib
@@ -92,7 +93,7 @@ def command(
             output = Output(as_json=form == "json", verbose=bool(common["verbose"]), wide=form == "wide")
 
             def work(session: Session) -> int:
-                session.reads = reads
+                session.reads, session.naming = reads, _naming
                 if renders:
                     session.sandbox.start()
                 function = getattr(importlib.import_module(f"handler.cli.{module}"), declared.__name__)
@@ -109,6 +110,12 @@ def command(
         return made
 
     return decorate
+
+
+def _naming(file: str) -> str:
+    from handler.cli.filenames import again
+
+    return again(config=file)
 
 
 def _guarded(work: Callable[[Session], int], output: Output, common: dict[str, Any]) -> int:
@@ -130,11 +137,12 @@ def _guarded(work: Callable[[Session], int], output: Output, common: dict[str, A
 
 
 def _complete_target(ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
-    from handler.config.load import find, load
+    from handler.cli.session import Session
 
-    root = ctx.find_root()
+    named = ctx.params.get("config") or ctx.find_root().params.get("config")
     try:
-        settings = load(find(ctx.params.get("config") or root.params.get("config"), os.environ, Path.cwd()))
+        with contextlib.redirect_stderr(None):  # nothing is asked or said
+            settings = Session(Output(as_json=True), os.environ, named).settings
     except ConfigInvalid:
         return []
     return [target.name for target in settings.targets if target.name.startswith(typed)]

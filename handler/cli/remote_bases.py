@@ -100,7 +100,7 @@ class RemoteBases:
         url = git_url(url)
         if url.startswith("file:"):
             raise ConfigInvalid.of(shown(url), "is a path of this machine", fix="copy it into the repository by hand")
-        for known in (target.repository for target in self._session.configured):
+        for known in (target.repository for target in self._session.operators_targets):
             if (urlsplit(known.url).scheme, urlsplit(known.url).netloc) == (urlsplit(url).scheme, urlsplit(url).netloc):
                 return replace(known, url=url, aliases=())
         return Repository(url)

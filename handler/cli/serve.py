@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handler.cli.session import Session
@@ -22,7 +23,8 @@ def serve(session: Session, bind: str, access_log: bool, max_requests: int) -> i
     def door(environ: Mapping[str, str]) -> int:
         return _serve_door(session, {**environ, **asked})
 
-    return supervised(session.path, bind, lambda: worker_engine(session), door, session.read)
+    settings = session.settings  # read once, and first: it decides which file counts
+    return supervised(session.path, bind, lambda: worker_engine(session), door, lambda _: settings)
 
 
 def worker_engine(session: Session) -> Engine:
@@ -34,14 +36,18 @@ def worker_engine(session: Session) -> Engine:
 
 def _serve_door(session: Session, environ: Mapping[str, str]) -> int:
     """Be the web process: a fresh interpreter, without what the command line loads; a program of its own stays the fork, for its parts."""
-    if session.added is None:
-        os.execve(sys.executable, [sys.executable, "-m", "handler.web"], environ)  # noqa: S606 - our own module, no shell
+    if session.added is None and not session.is_beside:  # that file may be another by now than what a person allowed
+        ours = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), environ.get("PYTHONPATH"))))
+        # -P: a package in the working directory isn't ours
+        os.execve(sys.executable, [sys.executable, "-P", "-m", "handler.web"], {**environ, "PYTHONPATH": ours})  # noqa: S606 - no shell
     from handler.web import __main__ as door
     from handler.web.app import Routes
 
-    return door.main(environ, session.read, lambda: Routes(triggers=session.webhooks))
+    read = (lambda _: session.settings) if session.is_beside else session.read
+    return door.main(environ, read, lambda: Routes(triggers=session.webhooks))
 
 
 def work(session: Session) -> int:
     """Run what waits in the queue until SIGTERM, and the schedule: a worker without the web process."""
-    return work_alone(session.path, lambda: worker_engine(session), session.read)
+    settings = session.settings
+    return work_alone(session.path, lambda: worker_engine(session), lambda _: settings)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from handler.app.run_events import RunEvents
     from handler.app.tables import Tables
     from handler.cli.follow_up_commands import GivenFlags
+    from handler.config.load import ReadInclude
     from handler.config.secrets import Secrets
     from handler.config.settings import Settings, Target
     from handler.engine.planner.desired import CommitSource
@@ -42,7 +43,8 @@ class Session:
     `named`: the --config flag; `added`: the tables of a program of its own; `from_files`: `-f` names what is declared; `again`: what goes
     on with a run of this command; empty: `anneal apply`, and a server; `wrote`: prints what a run has written; `agrees`: see
     `handler.engine.run.dependencies.Dependencies`, set before the handler is made; `places`, `placeholders`: see `Options`; `reads`: the
-    command works on records alone, so without a configuration those of the cluster are its targets.
+    command works on records alone, so without a configuration those of the cluster are its targets; `naming`: returns this command with
+    its configuration named.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Session:
         self.named = config
         self.added = added
         self.reads = False
+        self.naming: Callable[[str], str] = lambda file: f"-c {file}"
         self.places: dict[str, RecordPlace] = {}
         self.wrote: Callable[[Sequence[Change]], None] = lambda _: None
         self.agrees: Callable[[Plan], bool] | None = None
@@ -89,17 +92,27 @@ class Session:
 
     @cached_property
     def path(self) -> Path:
-        """Where the configuration is. Raises ConfigInvalid."""
+        """Where the configuration is. Raises ConfigInvalid. One of the working directory is replaced here where it doesn't count."""
         from handler.config.load import find
 
         return find(self.named, self.environ, Path.cwd())
 
+    @property
+    def is_beside(self) -> bool:
+        """Whether the configuration was found in the working directory, and this command names none."""
+        return not (self.named or self.environ.get("ANNEAL_CONFIG")) and self.path == Path.cwd() / "anneal.yaml"
+
     @cached_property
     def settings(self) -> Settings:
-        """The configuration, or what stands for it where there is none. Raises ConfigInvalid with every mistake."""
+        """The configuration, or what stands for it where there is none. Raises ConfigInvalid with every mistake; as `trust.counted`."""
         from handler.config.load import ConfigNotFound
 
         try:
+            if self.is_beside:
+                from handler.cli import trust
+
+                self.path, found = trust.counted(self.path, self.read, self.environ, self.output, self.naming)
+                return found
             return self.read(self.path)
         except ConfigNotFound as missing:
             if not self.reads:
@@ -119,11 +132,21 @@ class Session:
         except ConfigNotFound:
             return ()
 
-    def read(self, path: Path) -> Settings:
+    @cached_property
+    def operators_targets(self) -> tuple[Target, ...]:
+        """Those of a configuration that was named, or is the machine's: what lies in the working directory isn't looked at."""
+        from handler.config.load import ConfigNotFound, find
+
+        try:
+            return self.read(find(self.named, self.environ, Path.cwd(), beside=False)).targets
+        except ConfigNotFound:
+            return ()
+
+    def read(self, path: Path, read_include: ReadInclude | None = None) -> Settings:
         """Read a configuration that may name what this program's tables have. Raises ConfigInvalid with every mistake."""
         from handler.config.load import load
 
-        return self.added.read(path) if self.added else load(path)
+        return self.added.read(path, read_include) if self.added else load(path, read_include)
 
     @property
     def webhooks(self) -> Mapping[str, Webhook]:

@@ -39,8 +39,11 @@ class ConfigNotFound(ConfigInvalid):
     """No configuration is named, and none is at the usual places."""
 
 
-def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
-    """Return --config, ANNEAL_CONFIG, ./anneal.yaml or SYSTEM. Raises ConfigInvalid: what was named isn't a file; ConfigNotFound."""
+def find(flag: str | None, environ: Mapping[str, str], cwd: Path, *, beside: bool = True) -> Path:
+    """Return --config, ANNEAL_CONFIG, ./anneal.yaml (`beside`) or SYSTEM. `handler.cli.trust` judges what lies beside.
+
+    Raises ConfigInvalid: what was named isn't a file; ConfigNotFound.
+    """
     named = (("--config", flag), ("ANNEAL_CONFIG", environ.get("ANNEAL_CONFIG")))
     for origin, value in named:
         if value:
@@ -48,16 +51,22 @@ def find(flag: str | None, environ: Mapping[str, str], cwd: Path) -> Path:
             if path.is_file():
                 return path
             raise ConfigInvalid.of(origin, f"expected a file, found none at {path}", fix="run `anneal init` to write a first one")
-    found = next((path for path in (cwd / "anneal.yaml", SYSTEM) if path.is_file()), None)
+    found = next((path for path in (*([cwd / "anneal.yaml"] if beside else []), SYSTEM) if path.is_file()), None)
     if found is None:
         fix = "run `anneal init`, pass --config FILE or set ANNEAL_CONFIG"
         raise ConfigNotFound.of("configuration", f"found neither {cwd / 'anneal.yaml'} nor {SYSTEM}", fix=fix)
     return found
 
 
-def load(path: Path, *, renderers: Collection[str] = STOCK_RENDERERS, providers: Collection[str] = STOCK) -> Settings:
+def load(
+    path: Path,
+    read_include: ReadInclude | None = None,
+    *,
+    renderers: Collection[str] = STOCK_RENDERERS,
+    providers: Collection[str] = STOCK,
+) -> Settings:
     """Read a configuration and what it includes, by globs relative to its directory; the rest as for `parse`."""
-    return parse(_text(path), str(path), read_include=_matches, renderers=renderers, providers=providers)
+    return parse(_text(path), str(path), read_include=read_include or matches, renderers=renderers, providers=providers)
 
 
 def parse(
@@ -198,7 +207,8 @@ def _targets_of(text: str, file: str, decoder: Decoder) -> list[yaml.Node]:
     return _items(node) if isinstance(node, yaml.SequenceNode) else [node]
 
 
-def _matches(glob: str, file: str) -> list[tuple[str, str]]:
+def matches(glob: str, file: str) -> list[tuple[str, str]]:
+    """Read the files that a glob matches, relative to a file's directory. Raises ConfigInvalid: one can't be read."""
     paths = sorted(path for path in Path(file).parent.glob(glob) if path.is_file())
     return [(str(path), _text(path)) for path in paths]
 

@@ -33,15 +33,16 @@ def root_around(directory: Path) -> Path | None:
 def checkout_around(directory: Path) -> Checkout | None:
     """Return the checkout that a directory lies in; None outside of one. No host is asked."""
     directory = directory.resolve()
-    if root_around(directory) is None:
+    root = root_around(directory)
+    if root is None:
         return None
     from dulwich.errors import FileFormatException, NotGitRepository  # noqa: PLC0415 - not needed outside a repository
     from dulwich.refs import HEADREF, LOCAL_BRANCH_PREFIX, SYMREF, Ref  # noqa: PLC0415 - the same
     from dulwich.repo import Repo  # noqa: PLC0415 - the same
 
     try:
-        with Repo.discover(str(directory)) as repo:
-            root, config = Path(repo.path).resolve(), repo.get_config()
+        with Repo(str(root)) as repo:
+            config = repo.get_config()
             _, _, branch = (repo.refs.read_ref(HEADREF) or b"").partition(SYMREF + LOCAL_BRANCH_PREFIX)
             remote = _value(config, (b"branch", branch), b"remote") or b"origin"
             if not branch:  # detached, as in CI: the host's default branch, as git clone has noted it

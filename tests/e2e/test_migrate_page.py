@@ -53,6 +53,7 @@ class Desk:
         """Run commands as they stand; the first that fails ends them. Return what they printed."""
         path = (self.directory / "bin", self.kubectl.program.parent, self.tools, os.environ["PATH"])
         environ = {"PATH": ":".join(map(str, path)), "KUBECONFIG": str(self.kubectl.kubeconfig), "HOME": str(self.directory)}
+        environ["ANNEAL_CONFIG"] = "anneal.yaml"  # at a terminal it would be asked for once
         environ |= {"PYTHONPATH": str(ROOT), "ANNEAL_TOOLS": str(self.tools), "KUBECTL_APPLYSET": "true"}
         shell = ["bash", "-euo", "pipefail", "-c", commands]
         done = subprocess.run(shell, cwd=self.directory, env=environ, capture_output=True, text=True, check=False)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from click.testing import CliRunner
 
@@ -215,12 +214,11 @@ def test_instances_are_taken_along_and_one_whose_object_is_gone_ends(host: Host,
         widgets.close()
 
 
-def test_status_lists_what_is_not_configured_any_more(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_lists_what_is_not_configured_any_more(shop: Shop, tmp_path: Path) -> None:
     shop.push(config_map(shop.name, "one"))
     shop.applied()
     file, target, whole = beside(shop, tmp_path)
-    monkeypatch.chdir(tmp_path)
-    flags = ["--offline", "--kubeconfig", str(shop.kubectl.kubeconfig)]
+    flags = ["-c", str(file), "--offline", "--kubeconfig", str(shop.kubectl.kubeconfig)]
     shown = CliRunner().invoke(anneal, ["status", *flags])
     assert f"retired: {shop.name} (ConfigMap/{STATES}/anneal-{shop.name} on cluster default, at {shop.head[:8]})" in shown.output
     found = json.loads(CliRunner().invoke(anneal, ["status", *flags, "-o", "json"]).output)

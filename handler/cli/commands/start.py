@@ -71,8 +71,8 @@ def doctor() -> None:
 def vendor() -> None:
     """Fetch what kustomizations below DIRECTORY take from elsewhere, and write it below DIRECTORY/vendor, for a commit to hold.
 
-    Entries of resources, bases and components that name a URL are rewritten in place. A private host is signed in to as anneal.yaml
-    says for a repository there.
+    Entries of resources, bases and components that name a URL are rewritten in place. A private host is signed in to as the
+    configuration of -c, of ANNEAL_CONFIG or in /etc says for a repository there; ./anneal.yaml isn't read.
     """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import yaml
 from click.testing import CliRunner
 
 from handler.app.connections import Connections
+from handler.cli import trust
 from handler.cli.group import anneal
+from handler.config.load import load
 from tests.fakes.apiserver import FakeConnection
 from tests.fakes.apiserver.connection import straight
 from tests.unit.engine.renamed_targets import PROTECTED, Renamed, mapped
@@ -28,6 +31,7 @@ def test_a_record_that_was_taken_over_is_not_written(tmp_path: Path, monkeypatch
     target = {"name": "shop", "repository": {"url": "https://git.example.com/acme/other.git"}, "namespaces": ["shop"]}
     body = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "targets": [target]}
     Path("anneal.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
+    assert trust.remember(Path("anneal.yaml"), load, os.environ)
     since = len(made.server.store.log)
     done = CliRunner().invoke(anneal, command)
     assert done.exit_code == 1, done.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,10 @@ from click.testing import CliRunner, Result
 
 from handler.app.connections import Connections
 from handler.cli import retire as module
+from handler.cli import trust
 from handler.cli.group import anneal
 from handler.cli.output import Output
+from handler.config.load import load
 from handler.model.errors import AccessDenied
 from handler.state.heartbeat import UNREAD
 from tests.fakes.apiserver import FakeConnection
@@ -52,6 +55,7 @@ def configured(*targets: dict[str, Any]) -> str:
     base = {"repository": {"url": SHOP.url}, "namespaces": ["shop"]}
     body = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "targets": [{**base, **each} for each in targets]}
     Path("anneal.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
+    assert trust.remember(Path("anneal.yaml"), load, os.environ)
     return "anneal.yaml"
 
 
