@@ -169,7 +169,7 @@ class Preparer:
             name = self.target.name
             seen = f"commit {sha[:12]} isn't proven to be on {self.target.revision}, and nothing of it is rendered or written: {why}"
             vouched = f"anneal apply {name} --commit {sha} --force"
-            fix = f"to follow the revision again: anneal unpin {name}; to vouch for it, at a terminal: {vouched}"
+            fix = f"to follow the revision again: `anneal unpin {name}`; to vouch for it, at a terminal: `{vouched}`"
             raise CommitUnproven.of(f"target {name}", seen, fix=fix)
 
     def prepare(

@@ -3,10 +3,10 @@
     drift runs, dry runs    LIST of each kind without the label of an ApplySet, metadata alone  -> orphans, those whose grace is over go
     other runs              nothing is asked: what the record knows stays there
 
-Law: what can't be read is no orphan, and the grace of what the record knows of it begins again. Whoever can write the record can move its
-times: a grace begins no earlier than object and record were created, and in a process that lives on no earlier than that saw the object.
-Only an object that this plan has seen, under the uid whose grace is over, is deleted, and never one that a sibling declares or names, that
-a declared object names, or with which something that holds data would go.
+Law: what can't be read is no orphan, and the grace of what the record knows of it begins again. The record's times may have been edited: a
+grace begins no earlier than object and record were created, and in a process that lives on no earlier than that saw the object. Only an
+object that this plan has seen, under the uid whose grace is over, is deleted, and never one that a sibling declares or names, that a
+declared object names, or with which something that holds data would go.
 """
 
 from __future__ import annotations
@@ -143,10 +143,7 @@ class ExclusiveLook:
         return ExclusiveFindings(tuple(changes), bodies, tuple(kept), tuple(beside), (*notes, *seen.notes()), tuple(seen.dependants))
 
     def _believed(self, ask: ExclusiveRequest, known: Mapping[str, Orphan], inside: Sequence[Object]) -> dict[str, Orphan]:
-        """Return what the record says of orphans, none of them first seen before what can't be written by people says.
-
-        That is when the object, and the record, were created, and when this process saw it.
-        """
+        """Return what the record says of orphans, none seen earlier than object, record and this process (`sightings`) allow."""
         lives = {str(live["metadata"]["uid"]): str(live["metadata"].get("creationTimestamp") or "") for live in inside}
         if self.sightings is not None:
             for uid in self.sightings.keys() - lives.keys():

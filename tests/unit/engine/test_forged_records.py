@@ -1,7 +1,7 @@
 """What believing each key of a record, summary, Lease and heartbeat can do at worst: delay, whatever stands there.
 
-Targets of two repositories on one cluster, one of which follows another. Whoever can write their ConfigMaps and Leases writes each key in
-turn: what would help him most, other targets' names, other types, sizes. The API server's own log is the judge: what was deleted, what was
+Targets of two repositories on one cluster, one of which follows another. Each key of their ConfigMaps and Leases is written in turn: what
+would help an attacker most, other targets' names, other types, sizes. The API server's own log is the judge: what was deleted, what was
 written outside of the target's namespaces, and which commits' values ever lived. SECURITY.md has the same table in words.
 """
 
