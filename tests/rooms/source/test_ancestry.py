@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from handler.config.git_settings import Revision
 from handler.model.errors import RefNotFound, SourceRefused
 from infra.githost import Host, Work
 from tests.rooms.source.open_repository import PATIENT, opened
@@ -153,3 +154,25 @@ def test_every_pair_of_a_tangled_history_is_answered_as_git_does(asked: Host, se
         for head in commits:
             known = set(work.git("rev-list", head).split())
             assert {each for each in commits if git.reaches(head, each)} == known
+
+
+def test_a_branch_proves_what_its_head_leads_to_and_a_range_of_versions_each_commit_that_a_tag_in_it_names(asked: Host) -> None:
+    """A fix of an older version lies on a branch of its own: the highest tag doesn't lead to it."""
+    work = Work.of(asked, "shop")
+    base, first = line(work, 2)
+    work.git("tag", "v1.1.0")
+    work.git("checkout", "-q", "-b", "fix", base)
+    (fixed,) = line(work, 1, "fix")
+    work.git("tag", "-a", "-m", "release", "v1.0.1")
+    (strange,) = line(work, 1, "strange")
+    work.git("tag", "v2.0.0")
+    work.git("push", "-q", "origin", "main", "--tags", "fix:refs/pull/1/head")
+    with opened(asked.url_of("shop")) as git:
+        commits = (base, first, fixed, strange)
+        assert [git.proves(Revision(branch="main"), each) for each in commits] == [True, True, False, False]
+        assert [git.proves(Revision(semver="^1"), each, first) for each in commits] == [True, True, True, False]
+        assert [git.proves(Revision(tag="v1.0.1"), each) for each in commits] == [True, False, True, False]
+        assert [git.proves(Revision(commit=first), each) for each in commits] == [True, True, False, False]
+        tag = work.git("rev-parse", "v1.0.1")
+        with pytest.raises(SourceRefused, match="is not a commit"):
+            git.proves(Revision(semver="^1"), tag)
