@@ -22,6 +22,7 @@ from handler.model.backoff import TRANSIENT
 from handler.model.errors import (
     AnnealError,
     Busy,
+    CommitUnproven,
     Moved,
     NewerHead,
     Problem,
@@ -199,9 +200,10 @@ def awaiting(run: RunContext, wait: DependencyWait) -> Result:
 
 
 def is_mistaken(run: RunContext, error: AnnealError) -> bool:
-    """Whether an error says nothing of the target, only of what was asked of it; so does a forced commit that the host doesn't have."""
+    """Whether an error says nothing of the target, only of what was asked of it; so does a commit that the branch, or the host, hasn't."""
     named = bool(run.job.commit) and run.revision.commit == run.job.commit and not run.round.opened
-    return isinstance(error, RequestRefused) or (named and isinstance(error, RefNotFound) and revision.never_ran(run))
+    gone = isinstance(error, CommitUnproven) or (isinstance(error, RefNotFound) and revision.never_ran(run))
+    return isinstance(error, RequestRefused) or (named and gone)
 
 
 def rejected(run: RunContext, error: AnnealError) -> Result:

@@ -20,7 +20,7 @@ LONG_AGO = "2001-01-01T00:00:00Z"
 
 def patch(shop: Shop, **keys: object) -> None:
     """Write keys into a target's record, as a person with the right to patch ConfigMaps does."""
-    data = {f"{key}.json": json.dumps(value) for key, value in keys.items()}
+    data = {f"{key}.json": json.dumps(value) if value else None for key, value in keys.items()}
     shop.kubectl.run("patch", "configmap", state_name(shop.name), "-n", STATES, "--type=merge", "-p", json.dumps({"data": data}))
 
 
@@ -45,8 +45,13 @@ def test_a_pin_that_was_written_into_the_record_deploys_no_commit_of_a_fork(shop
     for trigger in ("tick", "drift"):
         result = shop.run(trigger)
         assert (result.outcome, result.code) == (Outcome.FAILED, "commit-unproven"), told(result)
-    assert shop.run("replay", commit=fork, actor="mallory").outcome in (Outcome.REFUSED, Outcome.FAILED)
-    assert shop.versions() == before
+    history = [{"id": "r", "trigger": "push", "outcome": "applied", "started": LONG_AGO, "commit": fork}]
+    patch(shop, pin=None, history=history)
+    shop.applied("oneoff", unpin=True, force=True)
+    status = shop.state().status
+    refused = shop.run("replay", commit=fork, actor="mallory")
+    assert (refused.outcome, refused.code) == (Outcome.REFUSED, "commit-unproven"), told(refused)
+    assert (shop.versions(), shop.state().status) == (before, status)
     forced = shop.run("oneoff", commit=fork, force=True)  # a person, in a shell with the configuration
     assert forced.outcome is Outcome.APPLIED, told(forced)
     again = shop.run("drift")

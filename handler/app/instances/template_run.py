@@ -33,6 +33,7 @@ from handler.engine import summary_shortcuts
 from handler.engine.run.errors import RequestRefused
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, Suspended
 from handler.model.event import NAMED, Job
+from handler.model.instance import instance_name
 from handler.model.manifest import canonical
 from handler.model.names import run_id
 from handler.model.numbers import many
@@ -243,8 +244,8 @@ class _TemplateRun:
         # the record itself says by which definition the object was served
         state = handler.brief_store(replace_name(template, name)).read().state
         known = state.instance if state else None
-        if state is None or known is None:
-            return unknown
+        if state is None or known is None or instance_name(template.name, known.identity.namespace, known.identity.name) != name:
+            return unknown  # also where another object was written into it: that this isn't there ends nothing
         if kept := may_not_end(template, state, known, handler.now()):
             return kept
         absence = look_for(handler, template, trigger_of(template).main, known)

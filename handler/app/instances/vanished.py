@@ -58,7 +58,7 @@ def look_for(ways: Kinds, template: Target, main: WatchedResource, known: Record
         resource = served(ways, template, main)
     except KindNotServed as error:
         return _unserved(error)
-    if identity.group_kind != resource.group_kind:
+    if identity.group_kind != resource.group_kind or bool(identity.namespace) != resource.namespaced:
         why = f"the trigger's main resource is {resource.group_kind} now, and it is an instance for {identity}"
         return Absence("unknown", Kept(why, retiring(name)))
     live = _read(ways, template, resource, identity)

@@ -308,6 +308,15 @@ def test_the_ends_of_instances_are_one_end_the_worst_of_them() -> None:
     assert joined(found, []) is found
 
 
+def test_a_record_into_which_another_object_was_written_ends_nothing(gone: dict[str, Absence], monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Runner("a", "ab")
+    strange = RecordedInstance(Identity("example.com", "Widget", "ns", "nobody"), "u-b")
+    forged = Store("shop.ns.b", State("shop.ns.b", "default", "c", instance=strange))
+    monkeypatch.setattr(runner, "brief_store", lambda _target: forged)
+    result, _ = run(runner)
+    assert (result.outcome, runner.leaving) == (Outcome.UNCHANGED, {})
+
+
 def test_what_only_looks_like_a_record_neither_ends_nor_counts(gone: dict[str, Absence]) -> None:
     class Crowded(Runner):
         def overview(self, kind: str, namespace: str, selector: str = "") -> list[dict[str, Any]]:

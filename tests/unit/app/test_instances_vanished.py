@@ -76,6 +76,14 @@ class Cluster:
             "unknown",
             "CustomResourceDefinition/widgets.example.com is being deleted, and all objects with it",
         ),
+        (
+            [WIDGET],
+            GONE,
+            named("crd-1"),
+            RecordedInstance(Identity("example.com", "Widget", "", "ns.a"), "u-1", "crd-1"),  # forged: an instance of the same name
+            "unknown",
+            "the trigger's main resource is Widget.example.com now",
+        ),
         ([None], GONE, None, KNOWN, "unknown", "the cluster doesn't serve Widget of example.com/v1"),
         ([WIDGET, None], GONE, named("crd-1"), KNOWN, "unknown", "the cluster doesn't serve Widget of example.com/v1"),
         (
