@@ -47,7 +47,7 @@ def test_a_pin_that_was_written_into_the_record_deploys_no_commit_of_a_fork(shop
         assert (result.outcome, result.code) == (Outcome.FAILED, "commit-unproven"), told(result)
     history = [{"id": "r", "trigger": "push", "outcome": "applied", "started": LONG_AGO, "commit": fork}]
     patch(shop, pin=None, history=history)
-    shop.applied("oneoff", unpin=True, force=True)
+    assert shop.run("drift").outcome is Outcome.UNCHANGED
     status = shop.state().status
     refused = shop.run("replay", commit=fork, actor="mallory")
     assert (refused.outcome, refused.code) == (Outcome.REFUSED, "commit-unproven"), told(refused)
