@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from handler.model.errors import Problem
+from handler.model.quotation import quoted
 from handler.model.rollout import key_in_path
 from handler.model.tree import MAX_PATH, printable
 
@@ -86,15 +87,17 @@ def problems(errors: str, sources: TemplateSources, exit_code: int) -> list[Prob
     begun = errors.partition("Error: ")[2] or "".join(errors.partition("template: ")[1:])  # the end of a long one has lost its beginning
     said = begun.partition("\n\nUse --debug flag")[0].strip()
     if not said:
-        return [Problem("helm", f"ended with exit code {exit_code}: {sources.clean(errors[-300:]) or 'it said nothing'}", sources.chart)]
+        return [
+            Problem("helm", f"ended with exit code {exit_code}: {quoted(sources.clean(errors[-300:])) or 'it said nothing'}", sources.chart)
+        ]
     found = next(filter(None, (list(read(said, sources)) for read in _READERS)), None)
     found = found or [Problem("helm", said, sources.chart)]
-    return [replace(each, message=sources.clean(each.message), place=printable(each.place, MAX_PATH)) for each in found]
+    return [replace(each, message=quoted(sources.clean(each.message)), place=printable(each.place, MAX_PATH)) for each in found]
 
 
 def warnings(errors: str, sources: TemplateSources) -> Iterable[str]:
     """Return what helm warned of, each once, without the values in it."""
-    return dict.fromkeys(sources.clean(found[1].strip()) for found in _WARNING.finditer(errors))
+    return dict.fromkeys(quoted(sources.clean(found[1].strip())) for found in _WARNING.finditer(errors))
 
 
 def _execution(said: str, sources: TemplateSources) -> Iterator[Problem]:
