@@ -159,14 +159,14 @@ def test_a_binding_is_checked_once_its_role_is_there_and_a_role_that_never_comes
     lines = refused(shop)
     assert len(lines) == 1, lines
     way_out = f"declare Role/{shop.name}/typo in the same path, or correct the name"
-    assert f'RoleBinding/{shop.name}/lost: rolebindings.{RBAC} "typo" not found; {way_out}' in lines[0]
+    assert f'RoleBinding/{shop.name}/lost: “rolebindings.{RBAC} "typo" not found”; {way_out}' in lines[0]
     shop.push(config_map(shop.name, "a"), role(shop.name, "reader"), binding(shop.name, "readers", "reader"))
     result = shop.applied()
     assert f"RoleBinding/{shop.name}/readers: checked by the server once Role/{shop.name}/reader exists" in notes(result)
     before = shop.live(binding(shop.name, "readers", "reader"))
     shop.push(config_map(shop.name, "a", {"key": "2"}), role(shop.name, "writer"), binding(shop.name, "readers", "writer"))
     (line,) = refused(shop)
-    assert f"RoleBinding/{shop.name}/readers: an immutable field changed: cannot change roleRef" in line
+    assert f"RoleBinding/{shop.name}/readers: an immutable field changed: “cannot change roleRef" in line
     allowed = binding(shop.name, "readers", "writer", {"anneal.dev/recreate": "allow"})
     shop.push(config_map(shop.name, "a", {"key": "2"}), role(shop.name, "writer"), allowed)
     assert shop.applied().counts["recreated"] == 1
@@ -203,7 +203,7 @@ def test_a_hook_may_name_what_an_earlier_hook_creates_and_nothing_that_comes_lat
     late = pod(shop.name, "again", "runner", marks, **keeps)
     shop.push(config_map(shop.name, "a", {"key": "2"}), account(shop.name, "runner"), late)
     (line,) = refused(shop)
-    assert f'Pod/{shop.name}/again: pods "again" is forbidden: error looking up service account {shop.name}/runner' in line
+    assert f'Pod/{shop.name}/again: “pods "again" is forbidden: error looking up service account {shop.name}/runner' in line
     after = pod(shop.name, "again", "runner", {ARGO_HOOK: "PostSync"}, **keeps)
     shop.push(config_map(shop.name, "a", {"key": "2"}), account(shop.name, "runner"), after)
     plan = shop.run("oneoff", dry_run=True)

@@ -126,7 +126,7 @@ def test_a_prune_that_waits_names_the_object_and_its_finalizers_meanwhile(shop: 
     prunes_slowly(shop)
     with applying(shop) as run:
         until(lambda: state(shop)["status"]["phase"] == "pruning", told=lambda: text(shop))
-        said = rf"pruning:   ConfigMap/{shop.namespace}/slow: {WAITS}; kubectl get ConfigMap/slow"
+        said = rf"pruning:   \| ConfigMap/{shop.namespace}/slow: {WAITS}; kubectl get ConfigMap/slow"
         assert re.search(said, text(shop)), text(shop)
         assert re.search(WAITS, state(shop)["status"]["message"])
         assert "pruning" not in [entry["outcome"] for entry in state(shop)["history"]], "the run hasn't ended"

@@ -12,7 +12,7 @@ from tests.rooms.render.kustomize_trees import CHART, charted, config, deploymen
 COMPONENT = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
 PATCH = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: nope}\ndata: {x: y}\n"
 TABLE = {
-    "not YAML": ("", {"a.yaml": "a: b: c\n"}, "1: a.yaml: isn't YAML: mapping values are not allowed in this context"),
+    "not YAML": ("", {"a.yaml": "a: b: c\n"}, "1: a.yaml: isn't YAML: “mapping values are not allowed in this context"),
     "no name": ("", {"a.yaml": "apiVersion: v1\nkind: ConfigMap\n"}, "1: a.yaml: holds an object of kind ConfigMap without metadata.name"),
     "no object": ("", {"a.yaml": "hello\n"}, "1: a.yaml: holds no Kubernetes object"),
     "twice": ("", {"a.yaml": f"{config('a')}---\n{config('a')}"}, "1: a.yaml: ConfigMap/a is declared twice"),

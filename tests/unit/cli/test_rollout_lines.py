@@ -113,7 +113,7 @@ def test_watching_tells_each_transition_once_and_ends_with_the_record(capsys: py
     assert lines[:3] == [
         "migrate, db: Recreate Job/shop/db done in 30 s",
         "roll out, api: CreateOrUpdate Deployment/shop/api under way: “1 of 3 replicas updated”",
-        "roll out, api: CreateOrUpdate Deployment/shop/api done in 1 min: 1 of 3 replicas updated",
+        "roll out, api: CreateOrUpdate Deployment/shop/api done in 1 min: “1 of 3 replicas updated”",
     ]
     assert lines[3].startswith("rollout of aaaaaaaaaaaa: done in 1 min")
     assert len(lines) == 4
