@@ -108,10 +108,10 @@ def test_all_mistakes_of_the_dry_run_are_told_together_before_the_first_write(sh
     shop.push(*good, bound, named, crd, tea, broken, service(shop.name, "web"), config_map(shop.name, "theirs"))
     lines = refused(shop)
     for mistake in (
-        f"RoleBinding/{shop.name}/readers: failed to create typed patch object",
-        f"Pod/{shop.name}/worker: failed to create typed patch object",
+        f"RoleBinding/{shop.name}/readers: “failed to create typed patch object",
+        f"Pod/{shop.name}/worker: “failed to create typed patch object",
         f"Offer/{shop.name}/tea: spec.price: ",
-        f"Deployment/{shop.name}/broken: failed to create typed patch object",
+        f"Deployment/{shop.name}/broken: “failed to create typed patch object",
         "exceeded quota: none",
         f"ConfigMap/{shop.name}/theirs: belongs to Argo CD application shop",
     ):
@@ -144,7 +144,7 @@ def test_a_missing_reference_that_git_doesnt_declare_is_refused_by_the_dry_run(s
     lines = refused(shop)
     (lost,) = (line for line in lines if f"Pod/{shop.name}/lost" in line)
     block = f"{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: typo, namespace: {shop.name}}}}}"
-    assert f'serviceaccount "typo" not found; declare it in the same path: {block}; or correct the name' in lost
+    assert f'serviceaccount "typo" not found”; declare it in the same path: {block}; or correct the name' in lost
     (late,) = (line for line in lines if f"Pod/{shop.name}/early" in line)
     assert f'annotations: {{config.kubernetes.io/depends-on: "/namespaces/{shop.name}/ServiceAccount/late"}}' in late
     (nobody,) = (line for line in lines if f"Pod/{shop.name}-new/orphan" in line)
@@ -166,7 +166,7 @@ def test_a_binding_is_checked_once_its_role_is_there_and_a_role_that_never_comes
     before = shop.live(binding(shop.name, "readers", "reader"))
     shop.push(config_map(shop.name, "a", {"key": "2"}), role(shop.name, "writer"), binding(shop.name, "readers", "writer"))
     (line,) = refused(shop)
-    assert f"RoleBinding/{shop.name}/readers: an immutable field changed: “cannot change roleRef" in line
+    assert f"RoleBinding/{shop.name}/readers: an immutable field changed: cannot change roleRef" in line
     allowed = binding(shop.name, "readers", "writer", {"anneal.dev/recreate": "allow"})
     shop.push(config_map(shop.name, "a", {"key": "2"}), role(shop.name, "writer"), allowed)
     assert shop.applied().counts["recreated"] == 1
@@ -224,7 +224,7 @@ def test_other_mistakes_of_a_live_role_binding_are_refused_by_the_dry_run(shop: 
     bound["subjects"][0]["kind"] = "Robot"
     shop.push(config_map(shop.name, "a"), reader, bound)
     (line,) = refused(shop)
-    assert f'RoleBinding/{shop.name}/readers: RoleBinding.{RBAC} "readers" is invalid: subjects[0].kind: Unsupported value: "Robot"' in line
+    assert f'RoleBinding/{shop.name}/readers: “RoleBinding.{RBAC} "readers" is invalid: subjects[0].kind: Unsupported value: "Robot"' in line
     bound["subjects"] = [{"kind": "ServiceAccount", "name": "default", "namespace": shop.name, "nick": "x"}]
     shop.push(config_map(shop.name, "a"), reader, bound)
     (line,) = refused(shop)

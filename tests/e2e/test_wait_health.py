@@ -112,7 +112,7 @@ def test_a_target_may_have_the_end_of_a_log_recorded_without_any_secret_that_its
     until(lambda: "ProgressDeadlineExceeded" in _status(shop, broken) and stand_still(shop, "api", reason="BackOff"))
     said = failed(shop, force=True)
     shown = "signed in with *** | postgres: no pg_hba entry for shop with *** | no table `orders`; password was ***"
-    assert f"its log ends: starting | GET /ready 503 | {shown}" in said
+    assert f"its log ends: “starting | GET /ready 503 | {shown}" in said
     assert not any(value in said + str(shop.state()) for value in PRINTED)
 
 
@@ -193,7 +193,7 @@ def test_a_custom_resource_is_waited_for_by_what_its_controller_says(shop: Shop)
     shop.configure(wait=Wait(1.0, 20.0))
     shop.push(crd, offer(shop.group, shop.name, "tea", 2))
     assert "Offer/" in (said := failed(shop))
-    assert "isn't healthy after 1s: Vendor: waits for the vendor" in said
+    assert "isn't healthy after 1s: Vendor: “waits for the vendor”" in said
     report("True")
     recorded(shop)
 
