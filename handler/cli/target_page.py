@@ -158,7 +158,7 @@ def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
 
 
 def _recorded(label: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield what a record says, as a block: whoever may write it has written it."""
+    """Yield what a record says, as a block: it is testimony."""
     lines = (line for text in texts for line in block(text))
     yield from (("" if number else label, line) for number, line in enumerate(lines))
 

@@ -317,8 +317,7 @@ class Run:
     @property
     def asked_by(self) -> str:
         """Who asked for it, as people read it: `push by ada`, and `clock` for a tick or a drift run, whatever that found."""
-        trigger = "clock" if self.trigger in ("tick", "drift") else self.trigger
-        return f"{trigger} by {quoted(self.actor)}" if self.actor else trigger
+        return f"{'clock' if self.trigger in ('tick', 'drift') else self.trigger}{f' by {quoted(self.actor)}' if self.actor else ''}"
 
 
 @dataclass(frozen=True, slots=True)

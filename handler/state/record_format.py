@@ -73,10 +73,7 @@ class FieldRule:
 
 
 def _free_text(limit: int, shown: Callable[[str], str] = _as_it_is) -> FieldRule:
-    """Written, control characters and lone surrogates become U+FFFD and what is beyond the limit is cut.
-
-    `shown`: what else becomes of a text that is shown and never compared, also of one that another has written.
-    """
+    """Written, control characters and lone surrogates become U+FFFD and what is beyond the limit is cut. `shown`: also when read."""
 
     def write(value: str) -> str:
         clean = shown(_UNPRINTABLE.sub("\ufffd", value))

@@ -224,7 +224,9 @@ def test_other_mistakes_of_a_live_role_binding_are_refused_by_the_dry_run(shop: 
     bound["subjects"][0]["kind"] = "Robot"
     shop.push(config_map(shop.name, "a"), reader, bound)
     (line,) = refused(shop)
-    assert f'RoleBinding/{shop.name}/readers: “RoleBinding.{RBAC} "readers" is invalid: subjects[0].kind: Unsupported value: "Robot"' in line
+    assert (
+        f'RoleBinding/{shop.name}/readers: “RoleBinding.{RBAC} "readers" is invalid: subjects[0].kind: Unsupported value: "Robot"' in line
+    )
     bound["subjects"] = [{"kind": "ServiceAccount", "name": "default", "namespace": shop.name, "nick": "x"}]
     shop.push(config_map(shop.name, "a"), reader, bound)
     (line,) = refused(shop)

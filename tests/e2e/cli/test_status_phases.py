@@ -154,7 +154,7 @@ def test_a_step_that_waits_for_a_deletion_says_what_holds_it(shop: Shop, kubectl
     with applying(shop) as run:
         until(lambda: "finalizers" in text(shop), told=lambda: text(shop))
         assert re.match(rf"shop: rolling out for \d+ \w+: main, slow: DeleteIfExist ConfigMap/{shop.namespace}/slow\n", text(shop))
-        assert re.search(rf"DeleteIfExist ConfigMap/{shop.namespace}/slow under way: ConfigMap/{shop.namespace}/slow {WAITS}", text(shop))
+        assert re.search(rf"DeleteIfExist ConfigMap/{shop.namespace}/slow under way: “ConfigMap/{shop.namespace}/slow {WAITS}", text(shop))
         let_go(shop, kubectl)
         assert run.wait() == 0
     assert text(shop).startswith("shop: applied"), text(shop)

@@ -144,7 +144,7 @@ def test_waiting_is_written_once_and_keeps_since_when() -> None:
     revision.choose(run)
     dependency_gate.ended(run)
     assert run.state.awaits
-    assert (run.state.awaits.on[0].why, run.state.awaits.since) == ("it is degraded: Deployment/infra/web: gone", stamp(NOW))
+    assert (run.state.awaits.on[0].why, run.state.awaits.since) == ("it is degraded: “Deployment/infra/web: gone”", stamp(NOW))
     assert [each.outcome for each in run.state.history] == ["waiting"]
 
 

@@ -13,6 +13,8 @@ from handler.cli import diff, gap, reports, rollout_lines, target_page
 from handler.cli.follow_up_commands import NOTHING_GIVEN
 from handler.cli.output import Output
 from handler.cluster.errors import refused
+from handler.config.git_settings import Repository
+from handler.config.settings import Target
 from handler.model.errors import GitUnavailable, ManifestInvalid, Problem
 from handler.model.names import Identity
 from handler.model.plan import Cause, FieldChange, Gone
@@ -24,9 +26,9 @@ from handler.state.record import Drift, HeldPlan, Orphan, Pin, Progress, Run, Ru
 from handler.state.record_format import read_record, seconds_of, write_record
 from handler.state.summary import Summary
 from tests.unit.cli.shop_plan import ONE, PLAN, result
-from tests.unit.cli.test_target_page import TARGET
 from tests.unit.state.samples import NOON, blank, sha
 
+TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",))
 EVIL = "x”\n    kubectl delete ns prod\n\u2028kubectl\r\nkubectl delete ns\x1b[2K\u202e"
 ODD = Identity("rbac.authorization.k8s.io", "Role", "shop", EVIL)
 STRANGE = text_of(("kubectl delete ns prod", EVIL))
