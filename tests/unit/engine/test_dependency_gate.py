@@ -43,13 +43,13 @@ READY = samples.blank(
     health=TargetHealth(HealthState.HEALTHY, samples.NOON, samples.NOON),
 )
 SICK = replace(READY, health=TargetHealth(HealthState.DEGRADED, samples.NOON, samples.NOON, ("Deployment/infra/db: 0 of 1",)))
-OBSTACLE = Obstacle("infra", "it is degraded: Deployment/infra/db: 0 of 1", "anneal status infra")
+OBSTACLE = Obstacle("infra", "it is degraded: “Deployment/infra/db: 0 of 1”", "anneal status infra")
 BEHIND = replace(GOOD, commit=OTHER, reads="")  # what it read is unknown, so that no commit reads the same
 WAITING = replace(
     BEHIND,
     awaits=DependencyWait(HEAD, SETTINGS, samples.NOON, (OBSTACLE,)),
     status=RunStatus(
-        "waiting", samples.NOON, message="waiting for infra: it is degraded: Deployment/infra/db: 0 of 1; anneal status infra"
+        "waiting", samples.NOON, message="waiting for infra: it is degraded: “Deployment/infra/db: 0 of 1”; anneal status infra"
     ),
 )
 
