@@ -79,7 +79,7 @@ def test_a_wait_goes_on_until_the_expression_of_a_healthy_one_holds(shop: Shop) 
         shop,
         ("`inProgress` of healthCheckExprs can't be evaluated: “no such field: status”", {"phase": "Priced", "message": "asks the vendor"}),
         ("`inProgress` of healthCheckExprs holds: Priced: “asks the vendor”", {"phase": "Listed"}),
-        ("`current` of healthCheckExprs doesn't hold: Listed: asks the vendor", {"phase": "Open"}),
+        ("`current` of healthCheckExprs doesn't hold: Listed: “asks the vendor”", {"phase": "Open"}),
     )
     assert result.outcome is Outcome.APPLIED, told(result)
     state = shop.state()
