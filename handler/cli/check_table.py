@@ -89,7 +89,7 @@ class Findings:
             fix = ways_out[number] if ways_out else ""
             if fix and fix not in ways_out[number + 1 :]:  # what cures several problems stands once, below the last
                 for mark, way in zip_longest("→", ways(fix), fillvalue=" "):
-                    self.output.line(f"    {mark} {way}".replace("\n", "\n      "), whole=True)
+                    self.output.lines(f"    {mark} {way}".replace("\n", "\n      "))
 
 
 def ways(fix: str) -> list[str]:

@@ -9,6 +9,7 @@ from handler.cli import reports
 from handler.cli.filenames import from_files
 from handler.cli.session import Session
 from handler.model.numbers import counted
+from handler.model.quotation import block
 from handler.state.record import Run
 
 _HEADS = ("WHEN", "OUTCOME", "COMMIT", "SUBJECT", "BY", "CHANGES", "SECONDS")
@@ -30,8 +31,8 @@ def history(session: Session, target: str | None, limit: int) -> int:
     elif output.verbose:
         for run in runs:
             output.line("  ".join(_row(run)))
-            for line in (*run.message.splitlines(), *run.changed):
-                output.line(f"    {line}", "dim")
+            for line in (*block(run.message), *run.changed):
+                output.line(f"  {line}", "dim")
     else:
         output.table(_HEADS, [_row(run) for run in runs])
     return reports.DONE_CODE

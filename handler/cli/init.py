@@ -186,14 +186,16 @@ def _print_next(session: Session, path: Path, answers: Answers, spaces: list[str
     place = "its root" if answers["path"] in ("", ".") else answers["path"]
     output.line(f"Target {answers['name']} follows {answers['branch']} of {answers['repository']}, {place}", hang=2)
     if secret:
-        output.line(f"\nFirst, the token that may read the repository, pasted:\n  {secret}", whole=True)
+        output.lines(f"\nFirst, the token that may read the repository, pasted:\n  {secret}")
     if spaces:
-        output.line("\nIf the cluster lacks them:\n" + "\n".join(f"  kubectl create namespace {each}" for each in spaces), whole=True)
-    output.line("\nNext:\n" + "\n".join(f"  {each}" for each in commands), whole=True)
+        output.lines("\nIf the cluster lacks them:\n" + "\n".join(f"  kubectl create namespace {each}" for each in spaces))
+    output.lines("\nNext:\n" + "\n".join(f"  {each}" for each in commands))
     if steps:
-        output.line(f"\nWithout a webhook, git is looked at each minute:\n  anneal run --trigger interval{config}", whole=True)
-        output.line(f"\n`anneal serve` listens on {BIND}, in plain HTTP: put a proxy with TLS")
-        output.line(f"in front, and let https://HOST/webhooks/ lead to it. Then, at {init_hosts.of(provider).title}:\n{steps.rstrip()}")
+        output.lines(f"\nWithout a webhook, git is looked at each minute:\n  anneal run --trigger interval{config}")
+        output.lines(f"\n`anneal serve` listens on {BIND}, in plain HTTP: put a proxy with TLS", whole=False)
+        output.lines(
+            f"in front, and let https://HOST/webhooks/ lead to it. Then, at {init_hosts.of(provider).title}:\n{steps.rstrip()}", whole=False
+        )
 
 
 def _is_named(session: Session) -> bool:

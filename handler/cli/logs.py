@@ -39,7 +39,7 @@ def after_failure(session: Session, ended: Result) -> None:
     try:
         found = read(session, target, (problem.subject for problem in ended.problems))
     except AnnealError as error:
-        session.output.note(f"the logs can't be read: {error}")
+        session.output.note(f"the logs can't be read: {error.problems[0]}")
         return
     for line in (line for each in found if each.tail for line in each.lines()):
         session.output.line(line, "dim")

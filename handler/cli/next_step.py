@@ -17,6 +17,7 @@ from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, 
 from handler.model.health import HealthState
 from handler.model.numbers import many
 from handler.model.plan import Action
+from handler.model.quotation import quoted
 from handler.plan.admission import allows
 from handler.state.dependency_wait import Obstacle
 from handler.state.record import Drift, Orphan, RunStatus, State, TargetHealth
@@ -114,7 +115,9 @@ def _moved(name: str, seen: str) -> str:
 
 def _from_people(name: str, state: State) -> NextStep | None:
     if new := state.renamed_to:
-        return NextStep(f"{new} has taken over what it had: this configuration is an older one, and no run of this target writes")
+        return NextStep(
+            f"{quoted(str(new))} has taken over what it had: this configuration is an older one, and no run of this target writes"
+        )
     if state.held and state.approval and state.approval.id == state.held.id and state.held.once == AS_CONFIGURED:
         return NextStep("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)
     if state.held:
@@ -341,4 +344,4 @@ def _verb(number: int, one: str, more: str) -> str:
 def pinned_text(state: State, now: float) -> str:
     """Say to what a target is pinned, by whom and since when."""
     pin = state.pin
-    return f"{pin.commit[:12]} by {pin.by or 'an unknown user'} {ago(pin.at, now)}: {pin.reason}" if pin else ""
+    return f"{pin.commit[:12]} by {quoted(pin.by) or 'an unknown user'} {ago(pin.at, now)}: {quoted(pin.reason)}" if pin else ""

@@ -58,9 +58,9 @@ class Output:
         """Columns of the terminal that standard output is; None: it is none, and lines have any length."""
         return _width(sys.stdout)
 
-    def clean(self, text: str) -> str:
-        """Return text that may be printed: nothing in it that a terminal would obey."""
-        return "".join(char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text)
+    def clean(self, text: str, kept: str = "\n\t") -> str:
+        """Return text that may be printed: nothing in it that a terminal would obey, but for what is `kept`."""
+        return "".join(char if char.isprintable() or char in kept else char.encode("unicode_escape").decode() for char in text)
 
     def styled(self, text: str, style: str) -> str:
         """Colour text that is clean, where colour is shown."""
@@ -68,13 +68,18 @@ class Output:
         return click.style(text, fg=_COLOURS[style]) if style and in_colour else text
 
     def line(self, text: str = "", style: str = "", *, err: bool = False, hang: int | None = None, whole: bool = False) -> None:
-        """Print a line (or several), wrapped where a terminal is narrower; nothing in JSON form.
+        """Print one line, whatever is in it, wrapped where a terminal is narrower; nothing in JSON form.
 
         `hang`: the indent of what is wrapped; None: two more than the line's own. `whole`: not wrapped, so that a command can be copied.
         """
         if not self.as_json:
             width = None if whole else _width(sys.stderr if err else sys.stdout)
-            click.echo(self.styled(wrapped(self.clean(text), width, hang), style), err=err)
+            click.echo(self.styled(wrapped(self.clean(text, ""), width, hang), style), err=err)
+
+    def lines(self, text: str, *, whole: bool = True) -> None:
+        """Print lines of ours."""
+        for line in text.split("\n"):
+            self.line(line, whole=whole)
 
     def detail(self, text: str) -> None:
         """Print a line on -v only."""
@@ -83,7 +88,7 @@ class Output:
 
     def note(self, text: str) -> None:
         """Print a line for people to standard error, whatever form the output has."""
-        click.echo(self.clean(text), err=True)
+        click.echo(self.clean(text, ""), err=True)
 
     def text(self, text: str) -> None:
         """Print a document (YAML, shell) as it is; line breaks and indents are its own."""
@@ -95,7 +100,7 @@ class Output:
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print rows: a table on a terminal, columns of plain text elsewhere."""
-        cleaned = [[self.clean(cell).replace("\n", " ") for cell in row] for row in rows]
+        cleaned = [[self.clean(cell, "") for cell in row] for row in rows]
         if sys.stdout.isatty():
             _rich_table(heads, cleaned)
             return
@@ -150,7 +155,7 @@ class Output:
             return
         with _rich_picture() as update:
             width = self.width
-            yield lambda lines: update("\n".join(self.styled(wrapped(self.clean(text), width), style) for text, style in lines))
+            yield lambda lines: update("\n".join(self.styled(wrapped(self.clean(text, ""), width), style) for text, style in lines))
 
 
 def wrapped(text: str, width: int | None, hang: int | None = None) -> str:

@@ -57,7 +57,8 @@ def unexpected(output: Output, failure: Exception) -> int:
         output.document({"outcome": "failed", "code": "internal", "who": "operator", "problems": [Problem("anneal", seen)]})
     output.line(f"anneal: internal error: {seen}", "bad", err=True)
     if output.verbose:
-        output.note(trace(failure))
+        for line in trace(failure).splitlines():
+            output.note(line)
     return FAILED
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from handler.app.times import ago, span
 from handler.engine.planner.due import DONE, FAILED, SKIPPED
 from handler.model.numbers import many
+from handler.model.quotation import block, quoted
 from handler.state.record import Progress, StepRecord
 from handler.state.record_format import seconds_of
 
@@ -47,7 +48,7 @@ def _step(step: StepRecord, width: int, now: float) -> Iterator[str]:
     phase = phase_of(step)
     sign = _SIGNS.get(phase, "?")
     yield f"{sign} {step.step.ljust(width)}  {_act(step)}: {phase}{_share(step)}{_lasting(step.started, step.finished, now)}"
-    yield from step.message.splitlines()
+    yield from block(step.message)
 
 
 def _act(step: StepRecord) -> str:
@@ -69,7 +70,7 @@ def _lasting(started: str, finished: str, now: float) -> str:
 def step_line(step: StepRecord) -> str:
     """Say in one line what became of a step: what a log of a rollout is made of."""
     took = f" in {span(seconds_of(step.finished) - seconds_of(step.started))}" if step.started and step.finished else ""
-    said = f": {' '.join(step.message.splitlines())}" if step.message else ""
+    said = f": {quoted(step.message)}" if step.message else ""
     name = "" if step.step == step.object else f", {step.step}"
     return f"{step.group}{name}: {step.action} {step.object} {phase_of(step)}{_share(step)}{took}{said}"
 

@@ -60,7 +60,7 @@ def _overview(session: Session, *, offline: bool, whole: bool, deadline: float) 
         try:
             return Overview(session.settings, session.ways(git=True, patience=deadline), whole=whole, deadline=deadline)
         except SecretUnavailable as error:
-            session.output.note(f"git isn't asked: {error}")
+            session.output.note(f"git isn't asked: {error.problems[0]}")
     return Overview(session.settings, session.ways(git=False, patience=deadline), asks=False, whole=whole, deadline=deadline)
 
 

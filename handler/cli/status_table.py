@@ -24,6 +24,7 @@ from handler.config.settings import Cluster
 from handler.model.errors import ClusterUnavailable
 from handler.model.names import DEFAULT_INSTALLATION
 from handler.model.numbers import many
+from handler.model.quotation import quoted
 from handler.model.to_json import camel, plain
 from handler.queues.bulkheads import git_host
 from handler.state.record_format import seconds_of, stamp
@@ -256,14 +257,14 @@ def _cause(row: TargetRow) -> str:
     if state is None or row.trouble:
         return ""
     if state.status.phase in ("failed", "pruning"):
-        return state.status.message.partition("\n")[0]
+        return quoted(state.status.message.partition("\n")[0])
     if state.held:
-        return state.held.reasons[0] if state.held.reasons else ""
+        return quoted(state.held.reasons[0]) if state.held.reasons else ""
     if state.health.worst:
-        return state.health.worst[0]
+        return quoted(state.health.worst[0])
     if state.drift:
         return drift_text(state.drift[0])
-    return state.pin.reason if state.pin and state.pin.automatic else ""
+    return quoted(state.pin.reason) if state.pin and state.pin.automatic else ""
 
 
 # --- as JSON

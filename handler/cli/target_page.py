@@ -15,6 +15,7 @@ from handler.cli.rollout_lines import UNDER_WAY, now_at, phase_of, step_line, su
 from handler.engine.planner.due import FAILED
 from handler.model.health import HealthState
 from handler.model.numbers import counted, many
+from handler.model.quotation import block, quoted
 from handler.model.result import Outcome
 from handler.state.record import Drift, HeldPlan, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
@@ -101,7 +102,7 @@ def _rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
 def _head_rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
     newest, applied = row.newest, row.state.commit if row.state else ""
     if newest and newest.trouble:
-        yield "git", str(newest.trouble)
+        yield from (("" if number else "git", line) for number, line in enumerate(str(newest.trouble).splitlines()))
     elif newest and newest.commit and newest.commit != applied:
         info = newest.info
         label = "proven" if row.target.revision.promoted else "git"
@@ -123,13 +124,13 @@ def _commit_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     if owed:
         yield "feedback", f"its git host doesn't show yet how {many(len(owed), 'commit')} ended: {', '.join(owed)}"
     if state.former:
-        yield "takeover", f"of what {state.former} has, since {ago(state.former.at, now)}; the next run goes on with it"
+        yield "takeover", f"of what {quoted(str(state.former))} has, since {ago(state.former.at, now)}; the next run goes on with it"
     if state.attempt:
         yield "attempt", f"{state.attempt.commit[:12]}, open for {ago(state.attempt.since, now).removesuffix(' ago')}"
 
 
 def _titled(subject: str, author: str, when: str) -> str:
-    return f"  {subject}{f' ({author})' if author else ''}, {when}"
+    return f"  {quoted(f'{subject} ({author})' if author else subject)}, {when}"
 
 
 def _rollout_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
@@ -149,17 +150,23 @@ def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
         yield "waiting", f"for {state.waiting.what}, {ago(state.waiting.since, now).removesuffix(' ago')} so far{ended}"
     message = state.status.message if state.status.phase == "failed" else ""
     left = [line for line in state.status.unhealthy if line not in message]
-    yield from (("" if number else "unhealthy", line) for number, line in enumerate(left[:_SHOWN]))
+    yield from _recorded("unhealthy", left[:_SHOWN])
     yield from _more(len(left))
     worst = [line for line in state.health.worst if not any(line in each for each in (message, *left))]
-    yield from (("" if number else str(state.health.state), line) for number, line in enumerate(worst))
-    yield from (("" if number else "note", line) for number, line in enumerate(state.health.notes))
+    yield from _recorded(state.health.state, worst)
+    yield from _recorded("note", state.health.notes)
+
+
+def _recorded(label: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what a record says, as a block: it is testimony."""
+    lines = (line for text in texts for line in block(text))
+    yield from (("" if number else label, line) for number, line in enumerate(lines))
 
 
 def run_text(run: Run, now: float) -> str:
     """Return one run in a line; why a request was refused, or what interrupted or overtook a wait, stands nowhere else."""
     times = f" ({run.times} times, last {ago(run.last, now)})" if run.times > 1 else ""
-    said = " ".join(run.message.splitlines()) if run.outcome in _EXPLAINED else counted(run.counts)
+    said = quoted(run.message) if run.outcome in _EXPLAINED else counted(run.counts)
     return f"{run.outcome}, {run.asked_by} {ago(run.started, now)}, {run.duration:.1f} s: {said}{times}"
 
 
@@ -167,7 +174,7 @@ def _people_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     pause = state.suspension(now)
     if pause:
         end = f", ends {until(pause.until, now)}" if pause.until else ""
-        yield "suspended", f"by {pause.by} {ago(pause.at, now)}{end}: {pause.reason or 'no reason given'}"
+        yield "suspended", f"by {quoted(pause.by)} {ago(pause.at, now)}{end}: {quoted(pause.reason) or 'no reason given'}"
     if state.held:
         yield from held_rows(state.held, now)
     if state.pin:
@@ -178,7 +185,7 @@ def held_rows(held: HeldPlan, now: float) -> Iterator[tuple[str, str]]:
     """Yield what waits for an approval: its id, why, and what it would do."""
     at = f" at {held.commit[:12]}" if held.commit else ""
     yield "held", f"{held.id}{at}, {ago(held.since, now)}"
-    yield from (("", reason) for reason in held.reasons)
+    yield from (("", line) for reason in held.reasons for line in block(reason))
     yield from (("", f"{action} {name}") for action, name, _ in held.changes[:_SHOWN])
     yield from _more(len(held.changes))
 
@@ -186,7 +193,7 @@ def held_rows(held: HeldPlan, now: float) -> Iterator[tuple[str, str]]:
 def _status_rows(row: TargetRow, given: GivenFlags, status: RunStatus) -> Iterator[tuple[str, str]]:
     if status.phase in ("failed", "pruning"):
         label = "failing" if status.phase == "failed" else "pruning"
-        yield from (((label if not number else ""), complete(line, row, given)) for number, line in enumerate(status.message.splitlines()))
+        yield from ((name, complete(line, row, given)) for name, line in _recorded(label, [status.message]))
     if status.next_try:
         when = "by no server, for none runs" if row.unserved else until(status.next_try, row.now)
         yield "next try", f"{when}, after {many(status.failures, 'failure')}"

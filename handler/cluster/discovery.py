@@ -13,6 +13,7 @@ from handler.cluster.api import Api
 from handler.cluster.parallel import parallel
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.names import GroupKind, Resource
+from handler.model.quotation import quoted
 
 _ALWAYS = {("v1", "ConfigMap"), ("coordination.k8s.io/v1", "Lease")}
 _VERSION = re.compile(r"v[0-9][0-9A-Za-z.+-]{0,62}")
@@ -115,7 +116,7 @@ def _ask(api: Api) -> ServedKinds:
             return read_aggregated(answers)
         return _ask_classic(api, answers)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise ClusterUnavailable.of("discovery", f"can't be read: {type(error).__name__}: {error}"[:200]) from error
+        raise ClusterUnavailable.of("discovery", f"can't be read: {type(error).__name__}: {quoted(str(error), 150)}") from error
 
 
 def _document(api: Api, path: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from handler.model.errors import (
     QuotaExceeded,
 )
 from handler.model.names import Identity, kubectl
+from handler.model.quotation import quoted
 
 RETRIED = frozenset({429, 500, 502, 503, 504})  # statuses that may be different next time
 
@@ -114,24 +115,27 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
     """
     place = place_of(path)
     reason = str(body.get("reason") or "") if isinstance(body, dict) else ""
-    said = _said(body, place, status, sent)
+    said, shown = _said(body, place, status, sent)
     if status < 400:
         return KubeconfigInvalid.of(subject, f"the server answers {status}, a redirect", fix="correct the kubeconfig's server")
     if unsigned and (status == 401 or (status == 403 and _ANONYMOUS in _message(body))):
         return AccessDenied.of(subject, f"{status} for {method}; credentials: none are configured", fix=unsigned)
     if status in (401, 403):
-        return _denied(status, body, place, method, subject, said)
+        denied = _denied(status, body, place, method, subject, shown)
+        denied.said = said
+        return denied
     if status == 500 and _STRUCTURE.match(_message(body)):
         status, reason = 422, "Invalid"
     if status == 500 and _UNCONVERTED.match(_message(body)):
         status, reason = 422, ApiRefused.UNCONVERTED
     if status in RETRIED:
-        unavailable = ClusterUnavailable.of(subject, f"{method} answered {status}: {said}")
+        unavailable = ClusterUnavailable.of(subject, f"{method} answered {status}: {shown}")
         unavailable.answered = f"{method} answered {status}"
         return unavailable
     if status == 409 or any(cause.get("field") == "metadata.uid" for cause in _causes(body)):
-        return Moved.of(subject, f"{method} answered {status}: {said}")  # 422 on the uid: another object of the same name
-    error = _api_refused(subject, said, status, reason)
+        return Moved.of(subject, f"{method} answered {status}: {shown}")  # 422 on the uid: another object of the same name
+    error = _api_refused(subject, shown, status, reason)
+    error.said = said
     error.causes = () if place.secret else tuple(_field_causes(body))
     return error
 
@@ -162,7 +166,7 @@ def _forbidden(body: Any, place: RequestPlace, method: str, subject: str, said: 
         return NotReady.of(subject, "its Namespace is being deleted")
     if _GRANT in text:
         fix = 'give the identity what it grants, or verb "escalate" on the role and "bind" on the binding'
-        return AccessDenied.of(subject, "403: " + text.split("\n", 1)[0], fix=fix)
+        return AccessDenied.of(subject, f"403: {quoted(text.splitlines()[0])}", fix=fix)
     found = _RBAC.search(text)
     if found:
         verb, resource, group, namespace = found.groups(default="")
@@ -184,9 +188,9 @@ def _over_quota(text: str, place: RequestPlace, subject: str) -> AnnealError | N
     name = quota.group(1)
     if name is None:
         fix = f"who owns the quotas allows it: kubectl describe ResourceQuota -n {place.namespace}; or declare less in git"
-        return QuotaExceeded.of(subject, quota.group(), fix=fix)
+        return QuotaExceeded.of(subject, quoted(quota.group()), fix=fix)
     fix = f"who owns the quota makes room: {kubectl('edit', Identity('', 'ResourceQuota', place.namespace, name))}; or declare less in git"
-    return QuotaExceeded.of(subject, f"ResourceQuota/{place.namespace}/{name} has no room: {quota.group()}", fix=fix)
+    return QuotaExceeded.of(subject, f"ResourceQuota/{place.namespace}/{name} has no room: {quoted(quota.group())}", fix=fix)
 
 
 def rule_text(verb: str, group: str, resource: str, namespace: str) -> str:
@@ -195,15 +199,19 @@ def rule_text(verb: str, group: str, resource: str, namespace: str) -> str:
     return f'add to its {where}: {{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
 
 
-def _said(body: Any, place: RequestPlace, status: int, sent: bytes | None) -> str:
+def _said(body: Any, place: RequestPlace, status: int, sent: bytes | None) -> tuple[str, str]:
+    """Return what the server said, without values, and as it is shown."""
     if not isinstance(body, dict) or body.get("kind") != "Status":
-        return "404: the server knows no such kind" if status == 404 else f"{status}, and the body is no Status"
+        ours = "404: the server knows no such kind" if status == 404 else f"{status}, and the body is no Status"
+        return ours, ours
     text = str(body.get("message") or body.get("reason") or status)
     if not place.secret:
-        return without_values(text, sent)
+        text = without_values(text, sent)
+        return text, quoted(text)
     if (status == 403 and _OF_SECRETS.fullmatch(text)) or text == f'namespaces "{place.namespace}" not found':
-        return text
-    return about_a_secret(body, _causes(body), status)
+        return text, quoted(text)
+    ours = about_a_secret(body, _causes(body), status)
+    return ours, ours
 
 
 def _message(body: Any) -> str:

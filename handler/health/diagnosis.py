@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from handler.health.kinds.pods import WITH_PODS, containers, pod, trouble
-from handler.health.kinds.reading import condition, count, moment, said
+from handler.health.kinds.reading import as_said, condition, count, moment, said
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity
 from handler.model.numbers import many
@@ -66,7 +66,7 @@ class Warned:
     @property
     def text(self) -> str:
         """As it is shown."""
-        return f"Warning {self.reason}: {self.message}"
+        return f"Warning {as_said(self.reason)}: {as_said(self.message)}"
 
     @property
     def bare(self) -> str:

@@ -9,15 +9,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from handler.model.quotation import printable
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake: `subject` first (`Deployment/shop/api`), `message` as seen, `place` as file:line, `fix` as text to type."""
+    """One mistake: `subject` first (`Deployment/shop/api`), `message` as seen, `place` as file:line, `fix` as text to type.
+
+    All but the fix are one line each, whatever they name. What others say is in a message as `quotation.quoted` has it.
+    """
 
     subject: str
     message: str
     place: str = ""
     fix: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("subject", "message", "place"):
+            text = str(getattr(self, name))
+            if not text.isprintable():
+                object.__setattr__(self, name, printable(text, 10 * len(text)))  # escaped, never cut
 
     def __str__(self) -> str:
         """Read as one line: `place: subject: message; fix`."""
@@ -50,10 +61,14 @@ class Basis:
 
 
 class AnnealError(Exception):
-    """The base of all. Holds one or more problems, so that all mistakes are reported at once. `basis`: what it follows from, if known."""
+    """The base of all. Holds one or more problems, so that all mistakes are reported at once. `basis`: what it follows from, if known.
+
+    `said`: the words of a server that refused, without values, where what happens next depends on them. They are quoted in the messages.
+    """
 
     code: ClassVar[str] = "error"
     who: ClassVar[str] = "operator"
+    said = ""
 
     def __init_subclass__(cls, *, code: str = "", who: str = "", status: int = 0) -> None:
         """Set what a class has of its own; the rest is its base's."""
@@ -72,6 +87,11 @@ class AnnealError(Exception):
     def of(cls, subject: str, message: str, *, place: str = "", fix: str = "") -> Self:
         """Make the error of a single problem."""
         return cls(Problem(subject, message, place, fix))
+
+    @property
+    def words(self) -> str:
+        """What was said, or else what the messages say."""
+        return self.said or "; ".join(problem.message for problem in self.problems)
 
     def __str__(self) -> str:
         """One line a problem."""

@@ -18,7 +18,6 @@ class HostRefusal(OperatorError, code="host-refused"):
     """A git host's API refused what was asked (4xx). `status`: the answer's."""
 
     status = 0
-    said = ""
 
     @classmethod
     def answered(cls, subject: str, message: str, status: int, said: str = "") -> Self:
@@ -30,8 +29,6 @@ class HostRefusal(OperatorError, code="host-refused"):
 
 class HostDenied(AccessDenied):
     """A git host's API doesn't let our credentials do what was asked (401, 403)."""
-
-    said = ""
 
 
 class HostBusy(GitUnavailable):

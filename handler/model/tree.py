@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from handler.model.errors import AnnealError, SourceRefused
+from handler.model.quotation import printable as printable  # noqa: PLC0414 - the rooms that read trees take it from here
 
 DIRECTORY = 0o040000
 FILE = 0o100644
@@ -212,10 +213,3 @@ def link_text(entry: TreeEntry, blob: bytes) -> str:
 def is_lfs_pointer(blob: bytes) -> bool:
     """Say whether a blob only points to content in Git LFS (git-lfs docs/spec.md)."""
     return blob.startswith(LFS_POINTER)
-
-
-def printable(text: str, limit: int = 300) -> str:
-    """Return text from git fit for a log or a page: control characters, line breaks and bad bytes escaped, cut to `limit` characters."""
-    cut = text[:limit]
-    shown = cut if cut.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
-    return shown if len(shown) <= limit and len(text) <= limit else shown[: limit - 1] + "…"

@@ -13,6 +13,7 @@ from handler.model.field_masking import MASKED, is_sensitive, shown
 from handler.model.hidden_fields import HiddenFields
 from handler.model.names import FIELD_MANAGER, GroupKind
 from handler.model.plan import FieldChange
+from handler.model.quotation import printable
 from handler.plan.managed_fields import KEY_DEFAULTS, MEMBER, Step, equal, owners
 
 _NOISE = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
@@ -75,7 +76,8 @@ def text_of(path: Path) -> str:
     text = ""
     for step in path:
         if isinstance(step, str):
-            text += f".{step}" if text and step is not ORDER else step
+            odd = step is not ORDER and (" " in step or not step.isprintable())
+            text += f'["{printable(step)}"]' if odd else f".{step}" if text and step is not ORDER else step
         elif isinstance(step, int):
             text += f"[{step}]"
         else:

@@ -198,10 +198,6 @@ def moved(item: Desired, live: dict[str, Any]) -> str:
 
 def is_immutable(error: ApiRefused) -> bool:
     """Whether the server says nothing but that immutable fields differ."""
-    text = _words(error)
+    text = error.words
     _, *mistakes = FIELD_ERROR.split(text)
     return error.status == 422 and not _ADMISSION.search(text) and all(_IMMUTABLE.search(part) for part in mistakes or [text])
-
-
-def _words(error: ApiRefused) -> str:
-    return "; ".join(problem.message for problem in error.problems)

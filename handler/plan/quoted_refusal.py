@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from handler.model import quotation
 from handler.model.errors import AccessDenied, ApiRefused, FieldCause
 from handler.model.field_masking import MASKED
 from handler.model.hidden_fields import without
@@ -97,13 +98,13 @@ def told_refusal(error: ApiRefused | AccessDenied, manifest: Manifest | None) ->
         return error
     found = quoted(error, replace(manifest, raw=canonical(without(manifest)))).words
     code = error.reason if _CODE.fullmatch(error.reason) else str(error.status)
-    words = "; ".join(found) or f"{code}: {_UNTOLD}"
+    words = "; ".join(map(quotation.quoted, found)) or f"{code}: {_UNTOLD}"
     return type(error)(replace(error.problems[0], message=words), status=error.status, reason=error.reason)
 
 
 def quoted(error: ApiRefused | AccessDenied, manifest: Manifest) -> QuotedRefusal:
     """Return what of a refusal may be quoted. `manifest`: what git declares of the object."""
-    said = error.problems[0].message
+    said = error.words
     if not isinstance(error, ApiRefused):
         return QuotedRefusal()
     if error.status == 422 and _INVALID.match(said):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from handler.model.errors import SourceRefused
+from handler.model.quotation import quoted
 from handler.model.tree import CommitInfo, printable
 from handler.source.tree_names import Children, children_of, refused
 
@@ -62,4 +63,4 @@ def read_tree(data: bytes, path: str) -> Children:
 
 
 def _said(error: Exception) -> str:
-    return printable(str(error) or type(error).__name__)
+    return quoted(str(error) or type(error).__name__, 300)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from handler.model.errors import AccessDenied, Moved
 from handler.model.health import HealthState
 from handler.model.names import HEARTBEAT, state_name
+from handler.model.quotation import printable
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
 from handler.state.lease_record import annotated, micro_time, new_lease
 from handler.state.record import TargetHealth
@@ -216,14 +217,16 @@ def _watched(text: str) -> Beat | None:
 def _servers(text: str) -> dict[str, Server]:
     found: dict[str, Any] = json.loads(text)
     return {
-        name: Server(name, str(facts["version"])[:40], seconds_of(facts["renewed"]), facts.get("ended") is True)
+        printable(name): Server(
+            printable(name), printable(str(facts["version"]), 40), seconds_of(facts["renewed"]), facts.get("ended") is True
+        )
         for name, facts in found.items()
     }
 
 
 def _targets(text: str) -> dict[str, tuple[str, float]]:
     found: dict[str, Any] = json.loads(text if text.startswith("{") else inflated(text))
-    return {name: (str(server), float(int(looked))) for name, (server, looked) in found.items()}
+    return {name: (printable(str(server)), float(int(looked))) for name, (server, looked) in found.items()}
 
 
 # --- health

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from handler.model.names import MANAGED_BY
+from handler.model.quotation import printable
 from handler.state.cluster_port import Body
 from handler.state.record_format import seconds_of
 
@@ -41,7 +42,7 @@ class LeaseRecord:
         metadata: dict[str, Any] = body["metadata"]
         return cls(
             uid=metadata["uid"],
-            holder=spec.get("holderIdentity") or "",
+            holder=printable(spec.get("holderIdentity") or ""),
             transitions=spec.get("leaseTransitions") or 0,
             duration=min(float(spec.get("leaseDurationSeconds") or 0), _LONGEST),
             renewed=_seconds(spec.get("renewTime")),

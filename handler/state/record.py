@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
 from handler.model.outside_inputs import KnownChart
+from handler.model.quotation import quoted
 from handler.model.render import FILES, RecordedRender
 from handler.state.dependency_wait import DependencyWait
 from handler.state.former import RecordName
@@ -316,8 +317,7 @@ class Run:
     @property
     def asked_by(self) -> str:
         """Who asked for it, as people read it: `push by ada`, and `clock` for a tick or a drift run, whatever that found."""
-        trigger = "clock" if self.trigger in ("tick", "drift") else self.trigger
-        return f"{trigger} by {self.actor}" if self.actor else trigger
+        return f"{'clock' if self.trigger in ('tick', 'drift') else self.trigger}{f' by {quoted(self.actor)}' if self.actor else ''}"
 
 
 @dataclass(frozen=True, slots=True)

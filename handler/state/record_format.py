@@ -20,6 +20,7 @@ from functools import cache, partial
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from handler.model.names import Identity
+from handler.model.quotation import printable
 from handler.model.to_json import camel
 
 R = TypeVar("R")
@@ -71,17 +72,26 @@ class FieldRule:
     write: Callable[[Any], Any] = _as_it_is
 
 
-def _free_text(limit: int) -> FieldRule:
-    """Written, control characters and lone surrogates become U+FFFD and what is beyond the limit is cut."""
+def _free_text(limit: int, shown: Callable[[str], str] = _as_it_is) -> FieldRule:
+    """Written, control characters and lone surrogates become U+FFFD and what is beyond the limit is cut. `shown`: also when read."""
 
     def write(value: str) -> str:
-        clean = _UNPRINTABLE.sub("\ufffd", value)
+        clean = shown(_UNPRINTABLE.sub("\ufffd", value))
         return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
     def accepted(raw: Any) -> bool:
         return isinstance(raw, str) and len(raw) <= limit and not _UNPRINTABLE.search(raw)
 
-    return FieldRule(_only(accepted, f"printable text of at most {limit} characters"), write)
+    read = _only(accepted, f"printable text of at most {limit} characters")
+    return FieldRule(lambda raw: write(read(raw)), write)
+
+
+def _line(text: str) -> str:
+    return printable(text, 10 * len(text))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(_line, text.split("\n")))
 
 
 def _only(accepted: Callable[[Any], object], expected: str) -> Callable[[Any], Any]:
@@ -152,8 +162,8 @@ Word = Annotated[str, _WORD]
 Time = Annotated[str, FieldRule(_time)]
 Token = Annotated[str, _form(r"[A-Za-z0-9-]{1,64}\.[0-9]{1,10}", "<lease uid>.<transitions>")]
 Tool = Annotated[str, _form("[A-Za-z0-9_-]{1,63}", "a tool, or the id of an ApplySet")]
-Message = Annotated[str, _free_text(4000)]
-Line = Annotated[str, _free_text(300)]
+Message = Annotated[str, _free_text(4000, _lines)]
+Line = Annotated[str, _free_text(300, _line)]
 Path = Annotated[str, _free_text(4096)]
 Segment = Annotated[str, _form(r"(?!\.{1,2}$)[^/%?#\s\x00-\x1f\x7f\ud800-\udfff]{0,253}", "one segment of a URL's path")]
 ApiVersion = Annotated[str, _form(r"(?:(?:[a-z0-9][a-z0-9.-]{0,252}/)?[a-z][a-z0-9]{0,62})?", "an API version such as apps/v1")]

@@ -11,6 +11,7 @@ from handler.model.errors import AnnealError, StillDeleting
 from handler.model.event import ASKED, Delivery
 from handler.model.names import FIELD_MANAGER
 from handler.model.plan import LOST, Action, Change, FieldChange
+from handler.model.quotation import printable
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
 from handler.state.record import Drift, Run, RunStatus
@@ -188,7 +189,7 @@ def lingering(status: RunStatus, lines: Sequence[str], now: float) -> RunStatus:
 def drift_of(changes: Iterable[Change]) -> tuple[Drift, ...]:
     """Make the drift record of a plan's changes (see `Drift`): one a field, sorted, at most 200."""
     found = {
-        (change.identity, item.path): Drift(change.identity, item.path, item.declared, item.live, item.manager)
+        (change.identity, item.path): Drift(change.identity, *map(printable, (item.path, item.declared, item.live, item.manager)))
         for change in changes
         if change.writes
         for item in change.fields or (_whole(change),)

@@ -164,12 +164,12 @@ INCIDENTS: Sequence[Incident] = (
     Incident(
         "quota", lambda shop: [_web(shop)], ("Deployment/", "FailedCreate", "exceeded quota: none"), _without_quota, prepare=_with_quota
     ),
-    Incident("image", _faring("no-image"), ("pod web-", "ImagePullBackOff", "Warning Failed: Failed to pull image: not found"), _ready),
-    Incident("probe", _faring("never-ready"), ("pod web-", "Warning Unhealthy: Readiness probe failed"), _ready),
+    Incident("image", _faring("no-image"), ("pod web-", "ImagePullBackOff", "Warning Failed: “Failed to pull image: not found"), _ready),
+    Incident("probe", _faring("never-ready"), ("pod web-", "Warning Unhealthy: “Readiness probe failed"), _ready),
     Incident(
         "scheduling",
         lambda shop: [_web(shop, nodeSelector={f"anneal.dev/{shop.name}": "here"})],
-        ("pod web-", "Unschedulable: 0/1 nodes are available"),
+        ("pod web-", "Unschedulable: “0/1 nodes are available"),
         _with_node,
     ),
     Incident("crash", _faring("crash-loop"), ("pod web-", "container main", "CrashLoopBackOff", "ended with exit code 1"), _ready),
@@ -182,7 +182,7 @@ INCIDENTS: Sequence[Incident] = (
     Incident(
         "claim",
         lambda shop: [_claim(shop)],
-        ("PersistentVolumeClaim/", "is Pending", f'Warning ProvisioningFailed: storageclass.storage.k8s.io "{_CLASS}" not found'),
+        ("PersistentVolumeClaim/", "is Pending", f'Warning ProvisioningFailed: “storageclass.storage.k8s.io "{_CLASS}" not found'),
         _with_volume,
         cured=lambda shop: _status(shop, "pvc", "data")["phase"] == "Bound",
         noted=True,

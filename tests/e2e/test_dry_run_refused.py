@@ -108,10 +108,10 @@ def test_all_mistakes_of_the_dry_run_are_told_together_before_the_first_write(sh
     shop.push(*good, bound, named, crd, tea, broken, service(shop.name, "web"), config_map(shop.name, "theirs"))
     lines = refused(shop)
     for mistake in (
-        f"RoleBinding/{shop.name}/readers: failed to create typed patch object",
-        f"Pod/{shop.name}/worker: failed to create typed patch object",
+        f"RoleBinding/{shop.name}/readers: “failed to create typed patch object",
+        f"Pod/{shop.name}/worker: “failed to create typed patch object",
         f"Offer/{shop.name}/tea: spec.price: ",
-        f"Deployment/{shop.name}/broken: failed to create typed patch object",
+        f"Deployment/{shop.name}/broken: “failed to create typed patch object",
         "exceeded quota: none",
         f"ConfigMap/{shop.name}/theirs: belongs to Argo CD application shop",
     ):
@@ -144,7 +144,7 @@ def test_a_missing_reference_that_git_doesnt_declare_is_refused_by_the_dry_run(s
     lines = refused(shop)
     (lost,) = (line for line in lines if f"Pod/{shop.name}/lost" in line)
     block = f"{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: typo, namespace: {shop.name}}}}}"
-    assert f'serviceaccount "typo" not found; declare it in the same path: {block}; or correct the name' in lost
+    assert f'serviceaccount "typo" not found”; declare it in the same path: {block}; or correct the name' in lost
     (late,) = (line for line in lines if f"Pod/{shop.name}/early" in line)
     assert f'annotations: {{config.kubernetes.io/depends-on: "/namespaces/{shop.name}/ServiceAccount/late"}}' in late
     (nobody,) = (line for line in lines if f"Pod/{shop.name}-new/orphan" in line)
@@ -159,7 +159,7 @@ def test_a_binding_is_checked_once_its_role_is_there_and_a_role_that_never_comes
     lines = refused(shop)
     assert len(lines) == 1, lines
     way_out = f"declare Role/{shop.name}/typo in the same path, or correct the name"
-    assert f'RoleBinding/{shop.name}/lost: rolebindings.{RBAC} "typo" not found; {way_out}' in lines[0]
+    assert f'RoleBinding/{shop.name}/lost: “rolebindings.{RBAC} "typo" not found”; {way_out}' in lines[0]
     shop.push(config_map(shop.name, "a"), role(shop.name, "reader"), binding(shop.name, "readers", "reader"))
     result = shop.applied()
     assert f"RoleBinding/{shop.name}/readers: checked by the server once Role/{shop.name}/reader exists" in notes(result)
@@ -203,7 +203,7 @@ def test_a_hook_may_name_what_an_earlier_hook_creates_and_nothing_that_comes_lat
     late = pod(shop.name, "again", "runner", marks, **keeps)
     shop.push(config_map(shop.name, "a", {"key": "2"}), account(shop.name, "runner"), late)
     (line,) = refused(shop)
-    assert f'Pod/{shop.name}/again: pods "again" is forbidden: error looking up service account {shop.name}/runner' in line
+    assert f'Pod/{shop.name}/again: “pods "again" is forbidden: error looking up service account {shop.name}/runner' in line
     after = pod(shop.name, "again", "runner", {ARGO_HOOK: "PostSync"}, **keeps)
     shop.push(config_map(shop.name, "a", {"key": "2"}), account(shop.name, "runner"), after)
     plan = shop.run("oneoff", dry_run=True)
@@ -224,7 +224,9 @@ def test_other_mistakes_of_a_live_role_binding_are_refused_by_the_dry_run(shop: 
     bound["subjects"][0]["kind"] = "Robot"
     shop.push(config_map(shop.name, "a"), reader, bound)
     (line,) = refused(shop)
-    assert f'RoleBinding/{shop.name}/readers: RoleBinding.{RBAC} "readers" is invalid: subjects[0].kind: Unsupported value: "Robot"' in line
+    assert (
+        f'RoleBinding/{shop.name}/readers: “RoleBinding.{RBAC} "readers" is invalid: subjects[0].kind: Unsupported value: "Robot"' in line
+    )
     bound["subjects"] = [{"kind": "ServiceAccount", "name": "default", "namespace": shop.name, "nick": "x"}]
     shop.push(config_map(shop.name, "a"), reader, bound)
     (line,) = refused(shop)

@@ -77,9 +77,9 @@ def test_a_wait_goes_on_until_the_expression_of_a_healthy_one_holds(shop: Shop) 
     shop.push(*offered(shop))
     result = run_beside(
         shop,
-        ("`inProgress` of healthCheckExprs can't be evaluated: no such field: status", {"phase": "Priced", "message": "asks the vendor"}),
-        ("`inProgress` of healthCheckExprs holds: Priced: asks the vendor", {"phase": "Listed"}),
-        ("`current` of healthCheckExprs doesn't hold: Listed: asks the vendor", {"phase": "Open"}),
+        ("`inProgress` of healthCheckExprs can't be evaluated: “no such field: status”", {"phase": "Priced", "message": "asks the vendor"}),
+        ("`inProgress` of healthCheckExprs holds: Priced: “asks the vendor”", {"phase": "Listed"}),
+        ("`current` of healthCheckExprs doesn't hold: Listed: “asks the vendor”", {"phase": "Open"}),
     )
     assert result.outcome is Outcome.APPLIED, told(result)
     state = shop.state()
@@ -91,9 +91,9 @@ def test_what_an_expression_calls_failed_fails_the_rollout_with_the_controllers_
     judged_by(shop, failed=failed, current="status.?sold.orValue(false)")
     shop.push(*offered(shop))
     refused = [{"type": "Sold", "status": "False", "reason": "NoVendor", "message": "nobody sells tea"}]
-    result = run_beside(shop, ("`failed` of healthCheckExprs can't be evaluated: no such field: status", {"conditions": refused}))
+    result = run_beside(shop, ("`failed` of healthCheckExprs can't be evaluated: “no such field: status”", {"conditions": refused}))
     assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed"), told(result)
-    assert "tea: failed: `failed` of healthCheckExprs holds: Sold is False: NoVendor: nobody sells tea" in result.message
+    assert "tea: failed: `failed` of healthCheckExprs holds: Sold is False: NoVendor: “nobody sells tea”" in result.message
     assert shop.state().attempt is not None, "the commit isn't recorded"
     report(shop, sold=True, conditions=[])
     mended = shop.run("tick", force=True)
@@ -139,7 +139,7 @@ def test_a_function_judges_health_by_health_check_exprs_too(shop: Shop) -> None:
     shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
     first = shop.run()
     assert first.outcome is Outcome.WAITING, told(first)
-    assert "`current` of healthCheckExprs can't be evaluated: no such field: status" in unhealthy(shop)
+    assert "`current` of healthCheckExprs can't be evaluated: “no such field: status”" in unhealthy(shop)
     report(shop, phase="Open")
     second = shop.run("tick")
     assert second.outcome is Outcome.APPLIED, told(second)
@@ -156,5 +156,5 @@ def test_the_healthy_check_of_a_step_uses_health_check_exprs(open_shop: Open) ->
         state = shop.handler.store(shop.target).read().state
         return str([each.message for each in state.rollout.steps]) if state and state.rollout else ""
 
-    result = run_beside(shop, ("can't be evaluated: no such field: status", {"phase": "Open"}), seen=seen)
+    result = run_beside(shop, ("can't be evaluated: “no such field: status”", {"phase": "Open"}), seen=seen)
     assert result.outcome is Outcome.APPLIED, told(result)

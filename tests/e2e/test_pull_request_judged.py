@@ -89,10 +89,10 @@ def test_a_refusal_says_nothing_of_what_lives_or_of_other_objects(judged: tuple[
         assert lines[f"{name}.yaml:1"] == f"{kind}/{shop.name}/{name}: {why}"
     assert "s.yaml:1" not in lines, "that a port is taken would say what another has"
     assert lines["p.yaml:1"].startswith(
-        f"Pod/{shop.name}/p: spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"
+        f"Pod/{shop.name}/p: “spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"
     )
     assert "spec.selector: Invalid value: field is immutable" in lines["web.yaml:1"]
-    assert lines["typo.yaml:1"] == f'ConfigMap/{shop.name}/typo: strict decoding error: unknown field "dota"'
+    assert lines["typo.yaml:1"] == f'ConfigMap/{shop.name}/typo: “strict decoding error: unknown field "dota"”'
     said = pulls.host.text + pulls.host.statuses[-1].text
     assert not [each for each in (CANARY, "allocated", "1234m", "not-there", "@@", "maximum", "tight") if each in said]
 

@@ -40,7 +40,7 @@ def test_a_hook_and_steps_with_and_without_checks_tell_what_explains_them(open_s
             node = shop.kubectl("get", "nodes")["items"][0]["metadata"]["name"]
             shop.kubectl.run("label", "node", node, f"anneal.dev/{shop.name}=here")
         try:
-            words = {"api": "CrashLoopBackOff", "web": "Warning Failed: Failed to pull image"}
+            words = {"api": "CrashLoopBackOff", "web": "Warning Failed: “Failed to pull image"}
             until(
                 lambda: run.done() or all(word in message(shop, name) for name, word in words.items()),
                 told=lambda: str(rollouts.progress(shop)),

@@ -144,7 +144,7 @@ def test_a_tick_that_looks_at_health_tells_no_condition_of_what_holds_a_secret(s
         shop.kubectl.run("patch", f"offers.v1.{shop.group}", name, "-n", shop.name, "--type=merge", "-p", json.dumps({"status": said}))
     results.append(shop.handler_at(shop.kubectl.kubeconfig, looks=True).run(shop.job("tick")))
     assert results[-1].outcome is Outcome.UNCHANGED
-    told = (f"Offer/{shop.name}/milk: Refused: the database is full", f"Offer/{shop.name}/tea: in progress")
+    told = (f"Offer/{shop.name}/milk: Refused: “the database is full”", f"Offer/{shop.name}/tea: in progress")
     assert shop.state().health.worst == told
     assert_silent(shop, logged, *results, planted=("swordfish-4711",))
 

@@ -83,7 +83,7 @@ def test_a_failed_object_ends_the_wait_at_once_with_its_cause(shop: Shop) -> Non
     api, migrate = sorted(said.splitlines())
     assert "failed: 0 of 1 replica available; ProgressDeadlineExceeded" in api
     assert "Deployment/" in api
-    assert "container main waits: CrashLoopBackOff: back-off 5m0s restarting failed container" in api
+    assert "container main waits: CrashLoopBackOff: “back-off 5m0s restarting failed container" in api
     assert "container main ended with exit code 1" in api
     assert "restarted 5 times" in api
     assert "Warning BackOff" not in api, "the container has said so"
@@ -112,7 +112,7 @@ def test_a_target_may_have_the_end_of_a_log_recorded_without_any_secret_that_its
     until(lambda: "ProgressDeadlineExceeded" in _status(shop, broken) and stand_still(shop, "api", reason="BackOff"))
     said = failed(shop, force=True)
     shown = "signed in with *** | postgres: no pg_hba entry for shop with *** | no table `orders`; password was ***"
-    assert f"its log ends: starting | GET /ready 503 | {shown}" in said
+    assert f"its log ends: “starting | GET /ready 503 | {shown}" in said
     assert not any(value in said + str(shop.state()) for value in PRINTED)
 
 
@@ -150,7 +150,7 @@ def test_progress_timeout_ends_the_wait_and_is_reported_once(shop: Shop) -> None
     shop.push(slow, config_map(shop.name, "a"))
     said = failed(shop)
     assert "isn't healthy, and nothing has changed for 2s: 0 of 1 replica available; pod slow-" in said
-    assert "Warning Unhealthy: Readiness probe failed" in said
+    assert "Warning Unhealthy: “Readiness probe failed" in said
     assert shop.state().waiting is not None
     assert [failed(shop, trigger="tick") for _ in range(2)] == [said, said]
     history = shop.state().history
@@ -193,7 +193,7 @@ def test_a_custom_resource_is_waited_for_by_what_its_controller_says(shop: Shop)
     shop.configure(wait=Wait(1.0, 20.0))
     shop.push(crd, offer(shop.group, shop.name, "tea", 2))
     assert "Offer/" in (said := failed(shop))
-    assert "isn't healthy after 1s: Vendor: waits for the vendor" in said
+    assert "isn't healthy after 1s: Vendor: “waits for the vendor”" in said
     report("True")
     recorded(shop)
 
@@ -255,7 +255,7 @@ def test_a_function_leaves_the_rest_of_the_wait_to_the_next_run(shop: Shop) -> N
     assert again.waiting
     assert began.waiting.since == stood.waiting.since == again.waiting.since
     assert (again.waiting.seen, again.waiting.moved) == (stood.waiting.seen, stood.waiting.moved), "nothing has changed"
-    assert "Warning Unhealthy: Readiness probe failed" in stood.status.unhealthy[0]
+    assert "Warning Unhealthy: “Readiness probe failed" in stood.status.unhealthy[0]
     assert again.status.unhealthy == stood.status.unhealthy
     made_ready(shop, "slow")
     until(lambda: is_available(shop, slow))

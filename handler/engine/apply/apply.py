@@ -226,7 +226,7 @@ class Applier:
         try:
             wanted = DryRunner(self._api).apply(resource, _manifest(change).body())
         except ApiRefused as error:
-            if NO_DRY_RUN in str(error):
+            if NO_DRY_RUN in error.words:
                 return
             raise
         planned = {field.path for field in change.fields}

@@ -18,13 +18,13 @@ from typing import Any
 
 from handler.config.cel import STEPS
 from handler.config.settings import HealthCheckExpr
-from handler.health.kinds.reading import HEALTHY, condition, fails, number, said, waits
+from handler.health.kinds.reading import HEALTHY, as_said, condition, fails, number, waits
 from handler.health.kstatus import premature
 from handler.model.errors import RenderFailed
 from handler.model.health import CURRENT, FAILED, Answer, Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity, identity_of
-from handler.model.tree import printable
+from handler.model.quotation import quoted
 from handler.render.sandbox import Sandbox, SandboxLimits
 
 FUNCTIONS = "handler.render.cel_expressions:FUNCTIONS"
@@ -193,7 +193,7 @@ def _health(each: _Asked, answer: Answer) -> Health:
     if answer.spent:
         return Health(Status.UNKNOWN, f"`{answer.name}` of healthCheckExprs takes more than {STEPS:,} steps on it")
     if answer.wrong:
-        why = "" if each.identity.group_kind == _SECRET else f": {printable(answer.wrong, _MESSAGE)}"  # CEL's words may quote a value
+        why = "" if each.identity.group_kind == _SECRET else f": {quoted(answer.wrong, _MESSAGE)}"  # CEL's words may quote a value
         return waits(f"`{answer.name}` of healthCheckExprs can't be evaluated{why}")
     if answer.name == CURRENT:
         return HEALTHY
@@ -207,6 +207,6 @@ def _says(live: Object) -> str:
     for kind in sorted(types, key=lambda kind: kind != "Ready"):
         found = condition(live, kind)
         if not found.true and found.said:
-            return f"{said(kind)} is {said(found.status)}: {found.said}"
-    words = (said(at(live, "status", name)) for name in ("phase", "state", "reason", "message"))
+            return f"{as_said(kind)} is {as_said(found.status)}: {found.said}"
+    words = (as_said(at(live, "status", name)) for name in ("phase", "state", "reason", "message"))
     return ": ".join(filter(None, words))

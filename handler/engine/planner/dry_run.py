@@ -121,7 +121,7 @@ class DryRun:
         return [outcome for live in found.values() for outcome in self.present(item, live)] or [self.judge.absent(item)]
 
     def _absent_refused(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
-        if NO_DRY_RUN in str(error):
+        if NO_DRY_RUN in error.words:
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is applied")
             return [self.judge.absent(item)]
         there = self._there_already(item, error)
@@ -214,7 +214,7 @@ class DryRun:
         try:
             wanted = DryRunner(self.api).merge(item.resource, marks_of(item.manifest).body())
         except (ApiRefused, AccessDenied) as error:
-            if NO_DRY_RUN not in str(error):
+            if NO_DRY_RUN not in error.words:
                 return placed(error, item)
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; its marks are written as they are")
             wanted = as_ours(live, item.identity, self.ours.marks)

@@ -154,7 +154,7 @@ def _dry_run(decision: DryRun, item: Desired, body: dict[str, Any]) -> list[Find
     try:
         DryRunner(decision.api).check(item.resource, body)
     except (ApiRefused, AccessDenied) as error:
-        if NO_DRY_RUN in str(error):
+        if NO_DRY_RUN in error.words:
             decision.notes.append(f"{item.identity}: an admission webhook does not support dry run; checked when it is run")
             return []
         if decision.missing.first(item, error):

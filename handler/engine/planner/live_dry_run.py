@@ -79,7 +79,7 @@ class LiveDryRun:
         try:
             becomes = DryRunner(self.api).become(self.item.resource, self.live, merged)
         except (ApiRefused, AccessDenied) as error:
-            if NO_DRY_RUN in str(error):
+            if NO_DRY_RUN in error.words:
                 return [self._undryable(taken)]
             if isinstance(error, AccessDenied):
                 return placed(error, self.item)
@@ -111,7 +111,7 @@ class LiveDryRun:
     def _refused(self, error: ApiRefused | AccessDenied, taken: Takeover | None) -> list[Finding]:
         """Take a refused dry-run of the apply: try it in its stage, without what may go, made anew where allowed; else a mistake."""
         item, live = self.item, self.live
-        if NO_DRY_RUN in str(error):
+        if NO_DRY_RUN in error.words:
             return [self._undryable(taken)]
         if isinstance(error, AccessDenied):
             return placed(error, item)
@@ -124,7 +124,7 @@ class LiveDryRun:
 
     def _last(self, error: ApiRefused, taken: Takeover | None) -> list[Finding]:
         """Return why the object can't lose the last of what another manager keeps; nothing: that isn't why it is refused."""
-        goes = dropped(self.live, self._body, taken) if _NULL in str(error) else {}
+        goes = dropped(self.live, self._body, taken) if _NULL in error.words else {}
         gone = live_only_fields.nulled(self.live, without(self.live, goes), {}, goes)
         return [live_only_fields.left_null(self.item, self.live, gone)] if gone else []
 

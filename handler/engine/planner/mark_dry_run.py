@@ -40,5 +40,5 @@ def _tried(api: Api, discovery: Discovery, change: Change) -> None:
     try:
         DryRunner(api).merge(resource, change.manifest.body())
     except ApiRefused as error:
-        if error.status != 404 and NO_DRY_RUN not in str(error):
+        if error.status != 404 and NO_DRY_RUN not in error.words:
             raise

@@ -33,6 +33,7 @@ from handler.engine.planner.planner import Planner, PlanRequest
 from handler.engine.planner.preview_rollout import StepPreviewer, held_for
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
+from handler.model import quotation
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem, QuotaExceeded
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold, Plan
@@ -220,7 +221,7 @@ class Previewer:
         found = quoted(error, item.manifest)
         more = () if found.is_whole else ("and for more than that",) if found.words else ("the server refuses it",)
         rest = "" if found.is_whole else f"anneal plan {self.planner.target.name} --commit {self._commit}"
-        return Problem(str(item.identity), "; ".join((*found.words, *more)), item.manifest.place, way_out or rest)
+        return Problem(str(item.identity), "; ".join((*map(quotation.quoted, found.words), *more)), item.manifest.place, way_out or rest)
 
     def _is_apart(self, identity: Identity) -> bool:
         """Whether the server isn't asked about an object: its name or its values aren't to be seen."""
@@ -228,7 +229,7 @@ class Previewer:
 
     def _is_unjudged(self, error: ApiRefused | AccessDenied, identity: Identity) -> bool:
         """Whether the server didn't judge an object, for the identity lacks a right, or a webhook doesn't support dry run."""
-        if isinstance(error, QuotaExceeded) or not (is_unasked(error) or NO_DRY_RUN in str(error)):
+        if isinstance(error, QuotaExceeded) or not (is_unasked(error) or NO_DRY_RUN in error.words):
             return False
         self._unjudged.add(identity)
         return True

@@ -37,12 +37,12 @@ def placed(error: ApiRefused | AccessDenied, item: Desired) -> list[Finding]:
 
 def is_unasked(error: ApiRefused | AccessDenied) -> bool:
     """Whether a refusal is that of a right, so that it says nothing of the object; a webhook's or policy's says something."""
-    return isinstance(error, AccessDenied) and not _DENIED.search(str(error))
+    return isinstance(error, AccessDenied) and not _DENIED.search(error.words)
 
 
 def is_by_schema(error: ApiRefused | AccessDenied, *statuses: int) -> bool:
     """Whether a refusal may be a schema's or a validation's, with one of these statuses (none: any of theirs); admission's isn't."""
-    return isinstance(error, ApiRefused) and error.status in (statuses or _BY_SCHEMA) and not _DENIED.search(str(error))
+    return isinstance(error, ApiRefused) and error.status in (statuses or _BY_SCHEMA) and not _DENIED.search(error.words)
 
 
 @dataclass(slots=True)
@@ -69,8 +69,7 @@ class MissingDependencies:
         if isinstance(error, AccessDenied):
             return []
         created = [one for identity, one in self.comparison.desired.items() if identity in self.absent or identity in self._new_hooks]
-        said = "; ".join(problem.message for problem in error.problems)
-        return [(each, missing_objects.among(each, item, created)) for each in missing_objects.read(said)]
+        return [(each, missing_objects.among(each, item, created)) for each in missing_objects.read(error.words)]
 
     @property
     def _new_hooks(self) -> set[Identity]:

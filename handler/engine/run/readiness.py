@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from handler.config.settings import Target
 from handler.engine.run.other_records import OtherRecord
 from handler.model.health import HealthState
+from handler.model.quotation import quoted
 from handler.model.result import Outcome
 from handler.plan.missing_settings import approving
 from handler.state.dependency_wait import Obstacle
@@ -82,7 +83,7 @@ def _of_revision(seen: SeenDependency, state: State, now: float) -> Obstacle | N
     if pause := suspension(seen.target, state, now):
         if not seen.together or state.commit == seen.head:
             return None
-        by, fix = f"by {pause.by}", f"anneal resume {name}"
+        by, fix = f"by {quoted(pause.by)}", f"anneal resume {name}"
         if pause is CONFIGURED:
             by, fix = "in the configuration", f"set `suspend: false` for {name} in anneal.yaml"
         return Obstacle(name, f"it is suspended {by} at {has}, and doesn't take {seen.head[:12]}", fix)
@@ -128,7 +129,7 @@ def _deploying(target: Target) -> str:
 
 
 def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
+    return quoted(text.partition("\n")[0])
 
 
 def is_certainly_unready(summary: Summary | None, head: str, *, together: bool) -> bool:

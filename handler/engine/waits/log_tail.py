@@ -20,7 +20,7 @@ from handler.model.field_masking import sensitive, without_credentials, without_
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind
 from handler.model.pod_secrets import held, mounted_secrets
-from handler.model.tree import printable
+from handler.model.quotation import printable, quoted
 
 _LINE = 400  # characters of one line that are shown
 _POD = GroupKind("", "Pod")
@@ -94,7 +94,7 @@ def recorded(evidence: Evidence, pod: Object, namespace: str) -> str:
     if tail is None or tail.withheld:
         return printable(f"its log is withheld: {tail.withheld}; {tail.fix}", _LINE) if tail else ""
     shown = " | ".join(tail.lines)
-    return f"its log ends: {shown if len(shown) <= _LINE else '…' + shown[-_LINE + 1 :]}" if shown else ""
+    return f"its log ends: {quoted(shown if len(shown) <= _LINE else '…' + shown[-_LINE + 1 :])}" if shown else ""
 
 
 def _lines(said: str, secrets: Iterable[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ What runs pods, but for the Job, is believed only once its controller has said w
 
 from __future__ import annotations
 
-from handler.health.kinds.reading import HEALTHY, Condition, Object, condition, count, fails, moment, said, stands, waits, written
+from handler.health.kinds.reading import HEALTHY, Condition, Object, as_said, condition, count, fails, moment, stands, waits, written
 from handler.model.health import Health
 from handler.model.manifest import at, items_at
 from handler.model.numbers import many
@@ -166,7 +166,7 @@ def claim(live: Object, now: float) -> Health:
         return fails("has lost its volume")
     marks = at(live, "metadata", "annotations")
     if isinstance(marks, dict) and any(marks.get(name) for name in _PROVISIONERS):
-        return waits(f"is {said(phase) or 'Pending'}: its provisioner makes a volume")
+        return waits(f"is {as_said(phase) or 'Pending'}: its provisioner makes a volume")
     left, pending = _since_created(live, UNCLAIMED, now), f"is Pending: {_unbound(live)}"
     return waits(pending, left) if left > 0 else stands(pending)
 
@@ -178,7 +178,7 @@ def _unbound(live: Object) -> str:
         return "it names no StorageClass, and there was no default one"
     if name == "":
         return "it waits for a volume that is made by hand (its StorageClass is empty)"
-    return f"it is bound when its first pod is scheduled, or StorageClass {said(name)} isn't there or makes no volumes"
+    return f"it is bound when its first pod is scheduled, or StorageClass {as_said(name)} isn't there or makes no volumes"
 
 
 def service(live: Object, _now: float) -> Health:
@@ -230,7 +230,7 @@ def definition(live: Object, _now: float) -> Health:
 def namespace(live: Object, _now: float) -> Health:
     """It takes objects."""
     phase = at(live, "status", "phase")
-    return HEALTHY if phase == "Active" else waits(f"is {said(phase) or 'not active'}")
+    return HEALTHY if phase == "Active" else waits(f"is {as_said(phase) or 'not active'}")
 
 
 def api_service(live: Object, _now: float) -> Health:

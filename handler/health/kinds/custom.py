@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from handler.health.kinds.reading import HEALTHY, Condition, Object, condition, count, fails, number, said, stands, waits
+from handler.health.kinds.reading import HEALTHY, Condition, Object, as_said, condition, count, fails, number, said, stands, waits
 from handler.model.health import Health
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind
@@ -66,7 +66,7 @@ def managed(live: Object, _now: float) -> Health:
 def rollout(live: Object, _now: float) -> Health:
     """By its phase, once its controller, which writes generations as text, and that of its workload have been looked at."""
     unseen = _rollout_unseen(live)
-    phase, message = at(live, "status", "phase"), said(at(live, "status", "message"))
+    phase, message = at(live, "status", "phase"), as_said(at(live, "status", "message"))
     if unseen or phase == "Healthy":
         return waits(unseen) if unseen else HEALTHY
     if phase == "Degraded":
@@ -113,7 +113,7 @@ def capi_replicas(live: Object, _now: float) -> Health:
 
 
 def _capi_early(live: Object) -> Health | None:
-    message = said(at(live, "status", "failureMessage")) or said(at(live, "status", "failureReason"))
+    message = as_said(at(live, "status", "failureMessage")) or as_said(at(live, "status", "failureReason"))
     if message or at(live, "status", "phase") == "Failed":
         return fails(message or condition(live, "Ready").said or "has failed")
     return stands("is paused") if at(live, "spec", "paused") is True else None
@@ -156,14 +156,14 @@ def ceph_cluster(live: Object, _now: float) -> Health:
 
 def _by_phase(live: Object, phase: tuple[str, ...], message: str, *, good: str, bad: tuple[str, ...]) -> Health:
     word = said(at(live, "status", *phase))
-    words = ": ".join(filter(None, (word, said(at(live, "status", message)))))
+    words = ": ".join(filter(None, (as_said(word), as_said(at(live, "status", message)))))
     return HEALTHY if word == good else fails(words) if word in bad else waits(words or _SILENT)
 
 
 def _reached(found: Condition) -> Health:
     if found.true:
         return HEALTHY
-    return waits(found.said or f"{found.type} is {said(found.status)}") if found.status else waits(_SILENT)
+    return waits(found.said or f"{found.type} is {as_said(found.status)}") if found.status else waits(_SILENT)
 
 
 def _all(live: Object, *kinds: str) -> Health:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from handler.health.kinds.reading import HEALTHY, Object, condition, count, fails, said, waits
+from handler.health.kinds.reading import HEALTHY, Object, as_said, condition, count, fails, said, waits
 from handler.model.health import Health
 from handler.model.manifest import at, items_at
 from handler.model.names import GroupKind, Identity
@@ -59,7 +59,9 @@ def pod(live: Object, now: float) -> Health:
         return HEALTHY
     if phase == "Failed":
         ended = next((text for text in map(ended_text, containers(live)) if text), "")
-        return fails("; ".join(filter(None, (said(at(live, "status", "reason")), said(at(live, "status", "message")), ended))) or "failed")
+        return fails(
+            "; ".join(filter(None, (as_said(at(live, "status", "reason")), as_said(at(live, "status", "message")), ended))) or "failed"
+        )
     if phase == "Running" and condition(live, "Ready").true:
         return HEALTHY
     stuck = next((text for status in containers(live) if (text := stuck_text(status))), "")
@@ -79,7 +81,7 @@ def _unscheduled(live: Object, now: float) -> Health | None:
 def _missing(live: Object) -> str:
     waiting = (text for status in containers(live) if (text := waiting_text(status)))
     ready = condition(live, "Ready")
-    return next(waiting, "") or ready.said or f"is {said(at(live, 'status', 'phase')) or 'not started'}"
+    return next(waiting, "") or ready.said or f"is {as_said(at(live, 'status', 'phase')) or 'not started'}"
 
 
 def containers(live: Object) -> Iterator[Any]:
@@ -103,9 +105,9 @@ def waiting_text(status: Any) -> str:
     waiting = at(status, "state", "waiting")
     if not isinstance(waiting, dict):
         return ""
-    why = ": ".join(filter(None, (said(waiting.get("reason")), said(waiting.get("message")))))
+    why = ": ".join(filter(None, (as_said(waiting.get("reason")), as_said(waiting.get("message")))))
     ended = ended_text(status)
-    return f"container {said(at(status, 'name'))} waits{f': {why}' if why else ''}{f'; {ended}' if ended else ''}"
+    return f"container {as_said(at(status, 'name'))} waits{f': {why}' if why else ''}{f'; {ended}' if ended else ''}"
 
 
 def ended_text(status: Any) -> str:
@@ -115,9 +117,11 @@ def ended_text(status: Any) -> str:
         code = at(ended, "exitCode")
         if isinstance(ended, dict) and code not in (0, None):
             reason = said(ended.get("reason"))
-            message = said(ended.get("message")) if reason in _NEVER_RAN else ""
-            named = f" ({reason})" if reason and reason != "Error" else ""
-            return f"container {said(at(status, 'name'))} ended with exit code {said(str(code))}{named}{f': {message}' if message else ''}"
+            message = as_said(ended.get("message")) if reason in _NEVER_RAN else ""
+            named = f" ({as_said(reason)})" if reason and reason != "Error" else ""
+            return (
+                f"container {as_said(at(status, 'name'))} ended with exit code {said(str(code))}{named}{f': {message}' if message else ''}"
+            )
     return ""
 
 

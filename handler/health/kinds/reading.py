@@ -9,7 +9,7 @@ from typing import Any
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
 from handler.model.names import FIELD_MANAGER
-from handler.model.tree import printable
+from handler.model.quotation import printable, quoted
 
 Object = dict[str, Any]
 HEALTHY = Health(Status.CURRENT)
@@ -55,7 +55,7 @@ class Condition:
     @property
     def said(self) -> str:
         """What it says, for a person; empty where it only has a type."""
-        return ": ".join(part for part in (self.reason, said(self.message)) if part)
+        return ": ".join(part for part in (as_said(self.reason), as_said(self.message)) if part)
 
 
 def condition(live: Object, kind: str) -> Condition:
@@ -68,8 +68,13 @@ def condition(live: Object, kind: str) -> Condition:
 
 
 def said(text: Any) -> str:
-    """Return a cluster's text fit to be read: one line, no control characters. The caller cuts it."""
+    """Return a cluster's text fit to be compared, or shown by itself: one line, no control characters. The caller cuts it."""
     return printable(line := " ".join(text.split()), _ESCAPED * len(line)) if isinstance(text, str) else ""
+
+
+def as_said(text: Any) -> str:
+    """Return a cluster's text for a sentence, quoted and whole: who shows it masks it, and cuts it then."""
+    return quoted(line := said(text), len(line) + 1)
 
 
 def number(value: Any) -> int | None:

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from handler.model.errors import ManifestInvalid
+from handler.model.quotation import quoted
 from handler.model.tree import printable
 from handler.render.folders import CHART
 from handler.render.frames import encode
@@ -67,7 +68,7 @@ def unpacked(data: bytes, place: str) -> dict[str, bytes]:
         with _Bounded(data) as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
             return dict(_files(archive, place))
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as broken:
-        said = printable(str(broken), 120)
+        said = quoted(str(broken), 120)
         raise ManifestInvalid.of("chart archive", f"can't be unpacked: {said}", place=place) from None
 
 

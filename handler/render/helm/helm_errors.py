@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from handler.model.errors import Problem
+from handler.model.quotation import quoted
 from handler.model.rollout import key_in_path
 from handler.model.tree import MAX_PATH, printable
 
@@ -86,29 +87,35 @@ def problems(errors: str, sources: TemplateSources, exit_code: int) -> list[Prob
     begun = errors.partition("Error: ")[2] or "".join(errors.partition("template: ")[1:])  # the end of a long one has lost its beginning
     said = begun.partition("\n\nUse --debug flag")[0].strip()
     if not said:
-        return [Problem("helm", f"ended with exit code {exit_code}: {sources.clean(errors[-300:]) or 'it said nothing'}", sources.chart)]
+        return [
+            Problem("helm", f"ended with exit code {exit_code}: {quoted(sources.clean(errors[-300:])) or 'it said nothing'}", sources.chart)
+        ]
     found = next(filter(None, (list(read(said, sources)) for read in _READERS)), None)
-    found = found or [Problem("helm", said, sources.chart)]
-    return [replace(each, message=sources.clean(each.message), place=printable(each.place, MAX_PATH)) for each in found]
+    found = found or [_problem("helm", said, sources.chart)]
+    return [replace(each, message=quoted(sources.clean(each.message)), place=printable(each.place, MAX_PATH)) for each in found]
 
 
 def warnings(errors: str, sources: TemplateSources) -> Iterable[str]:
     """Return what helm warned of, each once, without the values in it."""
-    return dict.fromkeys(sources.clean(found[1].strip()) for found in _WARNING.finditer(errors))
+    return dict.fromkeys(quoted(sources.clean(found[1].strip())) for found in _WARNING.finditer(errors))
+
+
+def _problem(subject: str, words: str, place: str, fix: str = "") -> Problem:
+    return Problem(subject, " ".join(words.split()), place, fix)
 
 
 def _execution(said: str, sources: TemplateSources) -> Iterator[Problem]:
     """`required` and `fail`: the author's own words."""
     found = _EXECUTION.match(said)
     if found:
-        yield Problem("template", found[3], sources.place(found[1], found[2]))
+        yield _problem("template", found[3], sources.place(found[1], found[2]))
 
 
 def _parse(said: str, sources: TemplateSources) -> Iterator[Problem]:
     found = _PARSE.match(said)
     if found:
         words = _SOURCE_AT.sub(lambda each: f"at {sources.place(each[1], each[2])}", found[3])
-        yield Problem("template", words, sources.place(found[1], found[2]))
+        yield _problem("template", words, sources.place(found[1], found[2]))
 
 
 def _template(said: str, sources: TemplateSources) -> Iterator[Problem]:
@@ -120,7 +127,7 @@ def _template(said: str, sources: TemplateSources) -> Iterator[Problem]:
         words = _OF_TPL.sub("", rest)
         outer, inner = (sources.place(each[1], each[2]) for each in (first, last))
         called = f" (called at {outer})" if outer != inner else ""
-        yield Problem("template", f"{_without_template(words)[: MAX_SHOWN - 200]}{called}", inner)
+        yield _problem("template", f"{_without_template(words)[: MAX_SHOWN - 200]}{called}", inner)
 
 
 def _without_template(words: str) -> str:
@@ -140,7 +147,7 @@ def _rendered(said: str, sources: TemplateSources) -> Iterator[Problem]:
             f"has {_TYPES.get(shape[1], shape[1])} in {shape[2]}" if shape[2] else _TYPES.get(shape[1], shape[1])
         )
     fix = f"see what it renders: helm template {sources.chart or '.'} --debug"
-    yield Problem("rendered YAML", words, sources.place(found[1]), fix)
+    yield _problem("rendered YAML", words, sources.place(found[1]), fix)
 
 
 def _schema(said: str, sources: TemplateSources) -> Iterator[Problem]:

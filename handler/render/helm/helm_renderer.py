@@ -48,7 +48,7 @@ _AT_ONCE = 500  # API versions in one argument: Linux takes 128 KiB
 _MAX_SHOWN = 5
 _SECOND = 1.0
 _VALUES = "values.yaml"
-_FIELD = re.compile(r"Chart\.yaml: chart\.metadata\.(\w+)|(kubeVersion|chart): (?:chart requires|library charts)")
+_FIELD = re.compile(r"Chart\.yaml: “chart\.metadata\.(\w+)|(kubeVersion|chart): “(?:chart requires|library charts)")
 _FIELDS = {"kubeVersion": "kubeVersion", "chart": "type"}
 _HOOKS = {False: frozenset({"pre-install", "post-install"}), True: frozenset({"pre-upgrade", "post-upgrade"})}
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from handler.model.errors import Problem
+from handler.model.quotation import quoted
 from handler.model.tree import MAX_PATH, printable
 
 MOST = 600  # letters of a message: the cause stands first
@@ -107,7 +108,7 @@ def explain(said: str, entrypoint: str, files: Collection[str], missing: Mapping
     shown = printable(path, MAX_PATH)
     place = f"{shown}:{line}:{column}" if line else shown
     subject = pointer(parts.fields) if parts.fields else shown
-    return Problem(printable(subject), printable(" ".join(message.split()), MOST) or "failed and said nothing", place, fix)
+    return Problem(printable(subject), message or "failed and said nothing", place, fix)
 
 
 def _explained(message: str) -> tuple[str, str]:
@@ -115,7 +116,7 @@ def _explained(message: str) -> tuple[str, str]:
         if found := rule.pattern.fullmatch(message):
             groups = {name: printable(value or "", 80) for name, value in found.groupdict().items()}
             return rule.said.format(**groups), rule.fix.format(**groups)
-    return message, ""
+    return quoted(" ".join(message.split()), MOST), ""
 
 
 def _parts(said: str) -> _Said:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from handler.model.errors import Problem
+from handler.model.quotation import quoted
 from handler.model.tree import printable
 from handler.render.kustomize.remotes import shown
 
@@ -137,10 +138,11 @@ def explain(errors: str, home: str, root: str, marks: Marks) -> Problem:
     rule = next((rule for rule in _RULES if rule.pattern.fullmatch(text)), None)
     groups: dict[str, str] = {}
     if rule and (match := rule.pattern.fullmatch(text)):
-        groups = {name: value or "" for name, value in match.groupdict().items()}
+        groups = {name: quoted(value or "", MOST) if name == "why" else value or "" for name, value in match.groupdict().items()}
         text, fields = rule.said.format(**groups), (*fields, *rule.fields, *filter(None, [groups.get("field")]))
     subject = named or groups.get("field") or "kustomize"
     message = printable(shown(_identities(" ".join(text.split()))), MOST)
+    message = message if rule else quoted(message)
     place = _place(marks, folder, fields, [each for each in (named, groups.get("named", ""), *_words(text)) if each])
     return Problem(printable(subject), message or "failed and said nothing", place, rule.fix if rule else "")
 

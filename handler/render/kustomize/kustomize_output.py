@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handler.model.errors import Problem
+from handler.model.quotation import quoted
 from handler.model.tree import printable
 from handler.render.document import Document
 from handler.render.documents import documents
@@ -66,7 +67,7 @@ def built(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]
     yield from map(encode, objects(sources.placed(item, keep=options["origins"]) for item in found))
     warnings = [line for line in dict.fromkeys(said.replace(f"{options['home']}/", "").splitlines()) if line.strip()]
     for line in [each for each in warnings if not _DEPRECATED.match(each)][:_MOST_WARNINGS]:
-        yield encode_note(printable(line, 300))
+        yield encode_note(quoted(line, 300))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handler.model.errors import Problem
+from handler.model.quotation import quoted
 from handler.model.tree import printable
 from handler.render.folders import inside
 
@@ -148,22 +149,22 @@ def explain(errors: str, places: NixPlaces, *, trace: bool) -> Problem:
     text = _COLOUR.sub("", errors)
     starts = [*_ERROR.finditer(text)]
     if not starts:
-        return Problem("nix", printable(places.shown(" ".join(text.split())), MOST) or "failed and said nothing")
+        return Problem("nix", quoted(places.shown(" ".join(text.split())), MOST) or "failed and said nothing")
     before, rest = text[: starts[-1].start()], text[starts[-1].end() :]
     end = _END.search(rest)
     whole = rest[: end.start()] if end else rest
     said = places.shown(" ".join(_VALUES.sub("", whole).split()))
     place = _file(whole, places) or _place(before, rest, places)
-    subject, message, fix = "nix", said, ""
+    subject, message, fix = "nix", quoted(said, MOST), ""
     for rule in _RULES:
         if match := rule.pattern.fullmatch(said):
-            groups = {name: value for name, value in match.groupdict().items() if value}
+            groups = {name: quoted(value, MOST) if name == "why" else value for name, value in match.groupdict().items() if value}
             subject = groups.get("subject") or groups.get("built") or "nix"
             message, fix = rule.said.format(**groups), rule.fix
             if rule.fix == _LITERAL and (absent := places.missing(subject)):
                 subject, message, fix = absent, "isn't in this commit", _ADD
             break
-    shown = printable(message, MOST) + (_trace(text, places) if trace else "")
+    shown = printable(message, MOST + 2) + (_trace(text, places) if trace else "")
     return Problem(printable(subject), shown, place, fix)
 
 
@@ -184,11 +185,11 @@ def _trace(text: str, places: NixPlaces) -> str:
     shown = (each for each in _FRAME.finditer(text) if not each["what"].startswith("anneal"))
     frames = [(each["what"], places.place(each["file"] or "", each["line"] or "0")) for each in shown]
     lines = [f"{places.shown(what)}{f' ({place})' if place else ''}" for what, place in frames]
-    return printable(f" [trace: {'; '.join(lines)}]", MOST_TRACE) if lines else ""
+    return f" [trace: {quoted('; '.join(lines), MOST_TRACE)}]" if lines else ""
 
 
 def notes(errors: str, places: NixPlaces) -> Iterator[str]:
     """Yield what an evaluation that succeeded warns of and traces, each once."""
     found = dict.fromkeys(each["text"] for each in _NOTE.finditer(_COLOUR.sub("", errors)) if each["text"] != _SILENT)
     for text in [*found][:MOST_NOTES]:
-        yield f"nix: {printable(places.shown(text))}"
+        yield f"nix: {quoted(places.shown(text), 300)}"

@@ -112,7 +112,7 @@ def test_a_quota_with_room_for_one_of_five_fails_in_the_middle_and_what_was_writ
     assert len(ended["problems"]) == 4
     for problem in ended["problems"]:
         assert problem["place"].startswith("deploy/c")
-        assert f"ResourceQuota/{shop.namespace}/tight has no room: exceeded quota: tight, requested: configmaps=1" in problem["message"]
+        assert f"ResourceQuota/{shop.namespace}/tight has no room: “exceeded quota: tight, requested: configmaps=1" in problem["message"]
         assert f"kubectl edit ResourceQuota/tight -n {shop.namespace}" in problem["fix"]
     (run, *_) = shop.cli.json("history")["runs"]
     assert (run["outcome"], run["counts"], run["id"], run["code"]) == ("failed", {"created": 1}, ended["run"], "quota-exceeded")

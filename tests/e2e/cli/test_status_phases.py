@@ -126,7 +126,7 @@ def test_a_prune_that_waits_names_the_object_and_its_finalizers_meanwhile(shop: 
     prunes_slowly(shop)
     with applying(shop) as run:
         until(lambda: state(shop)["status"]["phase"] == "pruning", told=lambda: text(shop))
-        said = rf"pruning:   ConfigMap/{shop.namespace}/slow: {WAITS}; kubectl get ConfigMap/slow"
+        said = rf"pruning:   \| ConfigMap/{shop.namespace}/slow: {WAITS}; kubectl get ConfigMap/slow"
         assert re.search(said, text(shop)), text(shop)
         assert re.search(WAITS, state(shop)["status"]["message"])
         assert "pruning" not in [entry["outcome"] for entry in state(shop)["history"]], "the run hasn't ended"
@@ -154,7 +154,7 @@ def test_a_step_that_waits_for_a_deletion_says_what_holds_it(shop: Shop, kubectl
     with applying(shop) as run:
         until(lambda: "finalizers" in text(shop), told=lambda: text(shop))
         assert re.match(rf"shop: rolling out for \d+ \w+: main, slow: DeleteIfExist ConfigMap/{shop.namespace}/slow\n", text(shop))
-        assert re.search(rf"DeleteIfExist ConfigMap/{shop.namespace}/slow under way: ConfigMap/{shop.namespace}/slow {WAITS}", text(shop))
+        assert re.search(rf"DeleteIfExist ConfigMap/{shop.namespace}/slow under way: “ConfigMap/{shop.namespace}/slow {WAITS}", text(shop))
         let_go(shop, kubectl)
         assert run.wait() == 0
     assert text(shop).startswith("shop: applied"), text(shop)

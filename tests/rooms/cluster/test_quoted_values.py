@@ -35,7 +35,7 @@ def said(api: Api, kind: Kind) -> Callable[[Document], str]:
     def ask(document: Document) -> str:
         with pytest.raises(AnnealError) as error:
             DryRunner(api).apply(kind(document["apiVersion"], document["kind"]), document)
-        return repr(error.value) + str(error.value)
+        return repr(error.value) + str(error.value) + error.value.said
 
     return ask
 

@@ -75,9 +75,9 @@ def test_a_malformed_cel_answer_is_refused(said: bytes) -> None:
     ("phase", "status", "message"),
     [
         ("Open", Status.CURRENT, ""),
-        ("Priced", Status.IN_PROGRESS, "`inProgress` of healthCheckExprs holds: Priced: waits for the vendor"),
-        ("Refused", Status.FAILED, "`failed` of healthCheckExprs holds: Refused: waits for the vendor"),
-        ("Other", Status.IN_PROGRESS, "`current` of healthCheckExprs doesn't hold: Other: waits for the vendor"),
+        ("Priced", Status.IN_PROGRESS, "`inProgress` of healthCheckExprs holds: Priced: “waits for the vendor”"),
+        ("Refused", Status.FAILED, "`failed` of healthCheckExprs holds: Refused: “waits for the vendor”"),
+        ("Other", Status.IN_PROGRESS, "`current` of healthCheckExprs doesn't hold: Other: “waits for the vendor”"),
     ],
 )
 def test_the_first_expression_that_is_true_decides(sandbox: Sandbox, phase: str, status: Status, message: str) -> None:
@@ -98,7 +98,7 @@ def test_the_first_expression_that_is_true_decides(sandbox: Sandbox, phase: str,
 def test_a_cel_expression_that_fails_to_evaluate_is_in_progress_with_its_cause(
     sandbox: Sandbox, changes: Any, status: Any, name: str, said: str
 ) -> None:
-    message = f"`{name}` of healthCheckExprs can't be evaluated: {said}"
+    message = f"`{name}` of healthCheckExprs can't be evaluated: “{said}”"
     assert one(sandbox, replace(OFFER, **changes), live(status)) == Health(Status.IN_PROGRESS, message)
 
 
@@ -127,7 +127,7 @@ def test_the_generation_comes_before_the_expressions_where_it_is_a_number(sandbo
 def test_the_objects_ready_is_told_where_it_has_one(sandbox: Sandbox) -> None:
     conditions = [{"type": "Synced", "status": "False", "reason": "R"}, {"type": "Ready", "status": "False", "message": "no vendor\n"}]
     body = live({"phase": "Priced", "conditions": conditions})
-    assert one(sandbox, OFFER, body).message == "`inProgress` of healthCheckExprs holds: Ready is False: no vendor"
+    assert one(sandbox, OFFER, body).message == "`inProgress` of healthCheckExprs holds: Ready is False: “no vendor”"
 
 
 def test_any_top_level_field_is_a_variable_and_nothing_else_is_sent(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

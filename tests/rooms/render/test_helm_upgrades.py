@@ -100,4 +100,4 @@ def test_lookups_are_noted_with_their_lines(sandbox: Sandbox) -> None:
 
 def test_warnings_of_helm_are_noted_without_values(sandbox: Sandbox) -> None:
     files = chart({"values.yaml": "db: S3CRET\n", "templates/a.yaml": ECHO})
-    assert rendered(sandbox, files, options(values={"db": {"user": "S3CRET"}})).notes == ("skipped value for web.db: Not a table.",)
+    assert rendered(sandbox, files, options(values={"db": {"user": "S3CRET"}})).notes == ("“skipped value for web.db: Not a table.”",)

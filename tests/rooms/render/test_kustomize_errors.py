@@ -12,7 +12,7 @@ from tests.rooms.render.kustomize_trees import CHART, charted, config, deploymen
 COMPONENT = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
 PATCH = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: nope}\ndata: {x: y}\n"
 TABLE = {
-    "not YAML": ("", {"a.yaml": "a: b: c\n"}, "1: a.yaml: isn't YAML: mapping values are not allowed in this context"),
+    "not YAML": ("", {"a.yaml": "a: b: c\n"}, "1: a.yaml: isn't YAML: “mapping values are not allowed in this context"),
     "no name": ("", {"a.yaml": "apiVersion: v1\nkind: ConfigMap\n"}, "1: a.yaml: holds an object of kind ConfigMap without metadata.name"),
     "no object": ("", {"a.yaml": "hello\n"}, "1: a.yaml: holds no Kubernetes object"),
     "twice": ("", {"a.yaml": f"{config('a')}---\n{config('a')}"}, "1: a.yaml: ConfigMap/a is declared twice"),
@@ -26,7 +26,7 @@ TABLE = {
     "JSON patch": (
         "patches:\n- patch: '- {op: replace, path: /data/no/q, value: x}'\n  target: {kind: ConfigMap}\n",
         {},
-        "2: kustomize: a JSON patch fails: replace operation does not apply: doc is missing path: /data/no/q",
+        "2: kustomize: a JSON patch fails: “replace operation does not apply: doc is missing path: /data/no/q",
     ),
     "merge of no ConfigMap": (
         "configMapGenerator:\n- {name: x, literals: [a=b]}\n- {name: c, behavior: merge, literals: [a=b]}\n",
@@ -54,7 +54,7 @@ TABLE = {
             "fieldPaths: [x.y]}]}]\n"
         ),
         {},
-        "2: kustomize: unable to find field",
+        "2: kustomize: “unable to find field",
     ),
     "variable": ("vars: [{name: X, objref: {kind: Foo, name: c, apiVersion: v1}}]\n", {}, "2: kustomize: variable X names an object"),
     "cycle": ("", {"a.yaml/kustomization.yaml": "resources: [../../deploy]\n"}, "is built of"),
@@ -74,11 +74,11 @@ TABLE = {
         {"../c/kustomization.yaml": f"{COMPONENT}odd: 1\n"},
         "c/kustomization.yaml:3: odd: kustomize knows",
     ),
-    "CRDs": ("crds: [c.yaml]\n", {"c.yaml": "x: [\n"}, "2: kustomize: loading CRDs [c.yaml]: unable to parse"),
+    "CRDs": ("crds: [c.yaml]\n", {"c.yaml": "x: [\n"}, "2: kustomize: “loading CRDs [c.yaml]: unable to parse"),
     "chart": (
         "namePrefix: x-\nhelmCharts:\n- {name: other}\n- {name: cache}\n",
         {**charted("charts/other"), **charted("charts/cache", {**CHART, "templates/f.yaml": "\n{{ fail `no size` }}\n"})},
-        "5: kustomize: helm says: execution error at (cache/templates/f.yaml:2:3): no size",
+        "5: kustomize: helm says: “execution error at (cache/templates/f.yaml:2:3): no size",
     ),
 }
 

@@ -209,7 +209,7 @@ def test_a_link_is_read_as_what_it_leads_to(sandbox: Sandbox) -> None:
 
 def test_warnings_and_traces_are_notes(sandbox: Sandbox) -> None:
     found = render(sandbox, {"deploy/kubernixos.nix": module('builtins.trace "look at ${toString ./.}/x" "a"')})
-    assert found.notes == ("nix: look at deploy/x",)
+    assert found.notes == ("nix: “look at deploy/x”",)
 
 
 def test_a_path_of_the_store_is_noted(sandbox: Sandbox) -> None:

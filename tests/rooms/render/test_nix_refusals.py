@@ -14,8 +14,8 @@ from handler.render.nix import nix_closure, nix_renderer
 from tests.rooms.render.nix_modules import LIB, NAMESPACE, module, nix_tools, reads, refused, render, value
 
 LINE = "deploy/kubernixos.nix:6"
-CLOCK = "is a clock, and the same commit must make the same objects"
-NETWORK = "would fetch, and a render has no network"
+CLOCK = "“is a clock, and the same commit must make the same objects”"
+NETWORK = "“would fetch, and a render has no network”"
 ELSEWHERE = "isn't of the repository, nor of a directory of nixPath"
 
 
@@ -102,15 +102,15 @@ def test_what_fetches_is_refused_by_name(sandbox: Sandbox, name: str, spelling: 
             "would be built to be read here (import from derivation), and nothing is built",
         ),
         ("let f = n: 1 + f (n + 1); in toString (f 0)", "nix", "recurses without end (stack overflow)"),
-        ("let x = x; in x", "nix", "infinite recursion encountered"),
-        ("lib.nothing", "nix", "attribute 'nothing' missing"),
-        ("nothing", "nix", "undefined variable 'nothing'"),
-        ('1 + "a"', "nix", "cannot add a string to an integer"),
-        ("{ a = 1 }", "nix", "syntax error, unexpected '}', expecting ';'"),
-        ('throw "said\\nin ${toString ./x}"', "nix", "said in deploy/x"),
-        ('abort "said"', "nix", "evaluation aborted with the following error message: 'said'"),
-        ("assert false; 1", "nix", "assertion 'false' failed"),
-        ("(x: x)", "nix", "cannot convert a function to JSON"),
+        ("let x = x; in x", "nix", "“infinite recursion encountered”"),
+        ("lib.nothing", "nix", "“attribute 'nothing' missing”"),
+        ("nothing", "nix", "“undefined variable 'nothing'”"),
+        ('1 + "a"', "nix", "“cannot add a string to an integer”"),
+        ("{ a = 1 }", "nix", "“syntax error, unexpected '}', expecting ';'”"),
+        ('throw "said\\nin ${toString ./x}"', "nix", "“said in deploy/x”"),
+        ('abort "said"', "nix", "“evaluation aborted with the following error message: 'said'”"),
+        ("assert false; 1", "nix", "“assertion 'false' failed”"),
+        ("(x: x)", "nix", "“cannot convert a function to JSON”"),
     ],
 )
 def test_a_mistake_has_its_line_and_helps(sandbox: Sandbox, expression: str, subject: str, message: str) -> None:
@@ -130,9 +130,9 @@ def test_advice_on_a_text_is_of_nix(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("text", "subject", "message"),
     [
-        ("{ kubernixos.nothing = 1; }", "kubernixos.nothing", "does not exist."),
-        ("{ kubernixos.server = 1; }", "kubernixos.server", "is not of type `string'."),
-        ("{ kubernixos.manifests = [ 1 ]; }", "kubernixos.manifests", "is not of type `attribute set'."),
+        ("{ kubernixos.nothing = 1; }", "kubernixos.nothing", "“does not exist.”"),
+        ("{ kubernixos.server = 1; }", "kubernixos.server", "“is not of type `string'.”"),
+        ("{ kubernixos.manifests = [ 1 ]; }", "kubernixos.manifests", "“is not of type `attribute set'.”"),
     ],
 )
 def test_an_option_is_named_and_its_value_never_shown(sandbox: Sandbox, text: str, subject: str, message: str) -> None:
@@ -149,8 +149,8 @@ def test_the_operators_expressions_are_placed_in_the_settings(sandbox: Sandbox) 
 def test_a_trace_is_shown_where_it_is_asked_for(sandbox: Sandbox) -> None:
     files = {"deploy/kubernixos.nix": module("import ./b.nix"), "deploy/b.nix": "{ x = (a: a.y) { }; }.x"}
     short, long = refused(sandbox, files), refused(sandbox, files, show_trace=True)
-    assert short.message == "attribute 'y' missing"
-    assert long.message.startswith("attribute 'y' missing [trace: ")
+    assert short.message == "“attribute 'y' missing”"
+    assert long.message.startswith("“attribute 'y' missing” [trace: “")
     assert "(deploy/b.nix:1)" in long.message
     assert len(long.message) < 3_000
 

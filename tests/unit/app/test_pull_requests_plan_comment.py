@@ -316,3 +316,15 @@ def test_one_authors_many_backticks_hide_no_other_targets_plan() -> None:
     said = shown(trouble, planned(prune("c")))
     assert "- delete ConfigMap/shop/c" in said
     assert len(said) < 3000
+
+
+def test_nothing_of_others_begins_a_line_or_leaves_its_block() -> None:
+    evil = "x”\n    kubectl delete ns prod\n```\n@all <b>\n# done\u2028"
+    change = replace(update("a", FieldChange(evil, evil, evil)), reason=evil)
+    preview = planned(change, hold=Hold("h", (evil,), ()))
+    refused = TargetPreview("bank", problems=(Problem(evil, evil, evil),))
+    said = shown(preview, refused, about=replace(ABOUT, trouble=(Problem("shop", evil),)))
+    assert "delete ns prod" in said
+    outside = "".join(re.split(r"(?ms)^(````+)diff\n.*?^\1$", said)[::2])
+    assert not any(text in outside for text in ("kubectl", "@all", "<b>"))
+    assert not [line for line in said.splitlines() if line.lstrip().startswith(("kubectl", "@all", "# done"))]

@@ -31,7 +31,7 @@ def test_the_tree_has_each_group_and_step_with_its_time_and_what_it_said() -> No
         "    + db   Recreate Job/shop/db: done in 30 s, 1 min ago",
         "  roll out",
         "    > api  CreateOrUpdate Deployment/shop/api: under way for 1 min",
-        "           1 of 3 replicas updated",
+        "           | 1 of 3 replicas updated",
         "    . web  Canary Deployment/shop/web: pending",
     ]
 
@@ -46,7 +46,7 @@ def test_a_failed_step_is_seen_without_colours() -> None:
     lines = list(tree(replace(UNDER_WAY, finished=stamp(NOW), outcome="failed", steps=(MIGRATE, LOST, WEB)), NOW))
     assert lines[0] == ("rollout of aaaaaaaaaaaa: failed in 1 min, 0 s ago", "bad")
     assert ("    ! cache  Recreate Job/shop/db: failed in 30 s, 1 min ago", "bad") in lines
-    assert [line.strip() for line, style in lines if style == "dim"][:2] == ["Job/shop/cache: OOMKilled", "its log: no memory"]
+    assert [line.strip() for line, style in lines if style == "dim"][:2] == ["| Job/shop/cache: OOMKilled", "| its log: no memory"]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_rollouts_summary_line(known: Progress, said: str) -> None:
 
 
 def test_the_outcome_of_a_step_is_one_line_whatever_its_message() -> None:
-    assert step_line(LOST) == "migrate, cache: Recreate Job/shop/db failed in 30 s: Job/shop/cache: OOMKilled its log: no memory"
+    assert step_line(LOST) == "migrate, cache: Recreate Job/shop/db failed in 30 s: “Job/shop/cache: OOMKilled\\nits log: no memory”"
     assert step_line(WEB) == "roll out, web: Canary Deployment/shop/web pending"
 
 
@@ -112,8 +112,8 @@ def test_watching_tells_each_transition_once_and_ends_with_the_record(capsys: py
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == [
         "migrate, db: Recreate Job/shop/db done in 30 s",
-        "roll out, api: CreateOrUpdate Deployment/shop/api under way: 1 of 3 replicas updated",
-        "roll out, api: CreateOrUpdate Deployment/shop/api done in 1 min: 1 of 3 replicas updated",
+        "roll out, api: CreateOrUpdate Deployment/shop/api under way: “1 of 3 replicas updated”",
+        "roll out, api: CreateOrUpdate Deployment/shop/api done in 1 min: “1 of 3 replicas updated”",
     ]
     assert lines[3].startswith("rollout of aaaaaaaaaaaa: done in 1 min")
     assert len(lines) == 4

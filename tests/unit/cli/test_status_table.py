@@ -145,7 +145,7 @@ def test_a_git_host_that_doesnt_answer_is_told_of_once_and_hides_no_trouble() ->
     assert found[0].startswith("git host git.example.com (2 targets: shop, bank): https://git.example.com/acme/shop.git: its host refuses")
     assert found[1:] == [
         "    git ls-remote https://git.example.com/acme/shop.git",
-        "shop: deploy/a.yaml:1: no; fix the commit, and push",
+        "shop: “deploy/a.yaml:1: no”; fix the commit, and push",
         "    anneal status shop",
     ]
 
@@ -162,11 +162,11 @@ def test_each_trouble_has_its_cause_and_the_command() -> None:
     health = TargetHealth("degraded", stamp(NOW), stamp(NOW), ("Deployment/shop/api: crashes",), ())
     well = TargetHealth("healthy", stamp(NOW), stamp(NOW), (), ())
     assert told(whole(blank(commit=sha(), held=held, health=well))) == [
-        "shop: 2 of 3 live objects would be deleted; 1 deletion waits for approval; to allow exactly it:",
+        "shop: “2 of 3 live objects would be deleted”; 1 deletion waits for approval; to allow exactly it:",
         "    anneal approve shop h1",
     ]
     assert told(whole(blank(commit=sha(), health=health))) == [
-        "shop: Deployment/shop/api: crashes; it is degraded; to see what its containers wrote:",
+        "shop: “Deployment/shop/api: crashes”; it is degraded; to see what its containers wrote:",
         "    anneal status shop --logs",
     ]
     assert told(row(summary=replace(WELL, phase="failed", health="healthy"))) == ["shop: failed, healthy", "    anneal status shop"]

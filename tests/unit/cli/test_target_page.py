@@ -28,19 +28,19 @@ def rows(waiting: WaitingFor | None, status: RunStatus) -> list[tuple[str, str]]
 
 def test_a_wait_says_for_what_since_when_and_what_is_missing() -> None:
     found = rows(WaitingFor(SHA, "everything", stamp(NOW - 90)), RunStatus("waiting", unhealthy=(API, WEB)))
-    assert found == [("waiting", "for everything, 1 min so far"), ("unhealthy", API), ("", WEB)]
+    assert found == [("waiting", "for everything, 1 min so far"), ("unhealthy", f"| {API}"), ("", f"| {WEB}")]
 
 
 def test_unhealthy_objects_named_by_the_failure_arent_listed_twice() -> None:
     status = RunStatus("failed", message=f"deploy/api.yaml:1: {API}", unhealthy=(API, WEB))
     found = rows(WaitingFor(SHA, "everything", stamp(NOW - 90), over=True), status)
     assert found[0] == ("waiting", "for everything, 1 min so far; its time is over, so each tick looks once more")
-    assert found[1:] == [("unhealthy", WEB), ("failing", f"deploy/api.yaml:1: {API}")]
+    assert found[1:] == [("unhealthy", f"| {WEB}"), ("failing", f"| deploy/api.yaml:1: {API}")]
 
 
 def test_a_failed_wait_before_its_timeout_is_not_shown_as_waiting() -> None:
     status = RunStatus("failed", message=API, who="author")
-    assert rows(WaitingFor(SHA, "everything", stamp(NOW - 90)), status) == [("failing", API)]
+    assert rows(WaitingFor(SHA, "everything", stamp(NOW - 90)), status) == [("failing", f"| {API}")]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_rollout_says_where_it_stands() -> None:
 def test_lingering_objects_are_listed_in_the_phase_pruning() -> None:
     status = RunStatus("pruning", stamp(NOW - 60), message="ConfigMap/shop/a: is not gone yet\nConfigMap/shop/b: is not gone yet")
     found = [*_status_rows(TargetRow(TARGET, NOW), NOTHING_GIVEN, status)]
-    assert found == [("pruning", "ConfigMap/shop/a: is not gone yet"), ("", "ConfigMap/shop/b: is not gone yet")]
+    assert found == [("pruning", "| ConfigMap/shop/a: is not gone yet"), ("", "| ConfigMap/shop/b: is not gone yet")]
 
 
 def test_one_failure_is_singular() -> None:
@@ -79,8 +79,8 @@ def test_one_failure_is_singular() -> None:
 def test_a_refused_request_says_why_for_nothing_else_of_the_record_does() -> None:
     seen = "target shop: can't approve h1; nothing is held; anneal status shop"
     refused = Run("shop.1", "replay", "refused", stamp(NOW - 60), actor="ann", duration=0.2, message=seen)
-    assert run_text(refused, NOW) == f"refused, replay by ann 1 min ago, 0.2 s: {seen}"
-    assert run_text(replace(refused, trigger="drift", actor=""), NOW) == f"refused, clock 1 min ago, 0.2 s: {seen}"
+    assert run_text(refused, NOW) == f"refused, replay by ann 1 min ago, 0.2 s: “{seen}”"
+    assert run_text(replace(refused, trigger="drift", actor=""), NOW) == f"refused, clock 1 min ago, 0.2 s: “{seen}”"
 
 
 def test_more_than_ten_unhealthy_objects_are_counted() -> None:

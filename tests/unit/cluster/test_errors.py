@@ -80,7 +80,7 @@ UID = [{"field": "metadata.uid", "message": "field is immutable", "reason": "Fie
             403,
             status(FULL, "Forbidden"),
             QuotaExceeded,
-            "ResourceQuota/shop/tight has no room: exceeded quota: tight, requested: configmaps=1",
+            "ResourceQuota/shop/tight has no room: “exceeded quota: tight, requested: configmaps=1",
         ),
         (403, status(FULL, "Forbidden"), QuotaExceeded, "; who owns the quota makes room: kubectl edit ResourceQuota/tight -n shop"),
         (403, status(COVERED, "Forbidden"), QuotaExceeded, "kubectl describe ResourceQuota -n shop"),

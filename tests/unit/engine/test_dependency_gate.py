@@ -43,13 +43,13 @@ READY = samples.blank(
     health=TargetHealth(HealthState.HEALTHY, samples.NOON, samples.NOON),
 )
 SICK = replace(READY, health=TargetHealth(HealthState.DEGRADED, samples.NOON, samples.NOON, ("Deployment/infra/db: 0 of 1",)))
-OBSTACLE = Obstacle("infra", "it is degraded: Deployment/infra/db: 0 of 1", "anneal status infra")
+OBSTACLE = Obstacle("infra", "it is degraded: “Deployment/infra/db: 0 of 1”", "anneal status infra")
 BEHIND = replace(GOOD, commit=OTHER, reads="")  # what it read is unknown, so that no commit reads the same
 WAITING = replace(
     BEHIND,
     awaits=DependencyWait(HEAD, SETTINGS, samples.NOON, (OBSTACLE,)),
     status=RunStatus(
-        "waiting", samples.NOON, message="waiting for infra: it is degraded: Deployment/infra/db: 0 of 1; anneal status infra"
+        "waiting", samples.NOON, message="waiting for infra: it is degraded: “Deployment/infra/db: 0 of 1”; anneal status infra"
     ),
 )
 
@@ -144,7 +144,7 @@ def test_waiting_is_written_once_and_keeps_since_when() -> None:
     revision.choose(run)
     dependency_gate.ended(run)
     assert run.state.awaits
-    assert (run.state.awaits.on[0].why, run.state.awaits.since) == ("it is degraded: Deployment/infra/web: gone", stamp(NOW))
+    assert (run.state.awaits.on[0].why, run.state.awaits.since) == ("it is degraded: “Deployment/infra/web: gone”", stamp(NOW))
     assert [each.outcome for each in run.state.history] == ["waiting"]
 
 

@@ -66,7 +66,7 @@ def test_a_container_between_restarts_says_the_same_cause_as_one_that_waits() ->
     waiting = found(API, crashing())
     assert waiting.causes == ("CrashLoopBackOff",)
     assert waiting.text == (
-        "pod api-5f9-a: container main waits: CrashLoopBackOff: back-off 10s restarting failed container; "
+        "pod api-5f9-a: container main waits: CrashLoopBackOff: “back-off 10s restarting failed container”; "
         "container main ended with exit code 1; restarted 3 times"
     )
     running = found(API, pod("api-5f9-a", containerStatuses=container(state={"running": {"startedAt": at(1)}}, last=ENDED)))
@@ -77,7 +77,7 @@ def test_a_container_between_restarts_says_the_same_cause_as_one_that_waits() ->
 def test_a_pod_without_a_node_and_one_that_was_evicted_are_told_at_once() -> None:
     unplaced = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"}]
     told = found(API, pod("a", conditions=unplaced), warned("Pod/a", "FailedScheduling", "0/3 nodes are available"))
-    assert told == Finding(("Unschedulable",), "pod a: Unschedulable: 0/3 nodes are available"), "one text, once"
+    assert told == Finding(("Unschedulable",), "pod a: Unschedulable: “0/3 nodes are available”"), "one text, once"
     assert found(API, pod("a", phase="Failed", reason="Evicted")).causes == ("Evicted",)
 
 
@@ -85,12 +85,12 @@ def test_a_failed_probe_is_told_by_its_event_and_a_starting_pod_has_no_cause() -
     starting = pod("a", containerStatuses=container(state={"waiting": {"reason": "ContainerCreating"}}))
     assert found(API, starting) == Finding()
     probed = found(API, starting, warned("Pod/a", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503"))
-    assert probed == Finding(("Unhealthy",), "pod a: Warning Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 503")
+    assert probed == Finding(("Unhealthy",), "pod a: Warning Unhealthy: “Readiness probe failed: HTTP probe failed with statuscode: 503”")
 
 
 def test_refused_pods_are_told_by_the_failed_create_event_of_the_replica_set() -> None:
     refused = warned("ReplicaSet/api-5f9", "FailedCreate", 'pods "api-5f9-x" is forbidden: exceeded quota')
-    assert found(API, refused) == Finding(("FailedCreate",), 'Warning FailedCreate: pods "api-5f9-x" is forbidden: exceeded quota')
+    assert found(API, refused) == Finding(("FailedCreate",), 'Warning FailedCreate: “pods "api-5f9-x" is forbidden: exceeded quota”')
     said = Subject(API.identity, API.live, 'FailedCreate: pods "api-5f9-y" is forbidden: exceeded quota', selector="app=api")
     assert found(said, refused) == Finding(("FailedCreate",), ""), "its own condition has said so"
     db = Subject(Identity("apps", "StatefulSet", "shop", "db"), Live("u-db"), "0 of 1 replica ready", selector="app=db")
@@ -111,7 +111,7 @@ def test_of_a_kubelets_warnings_the_one_is_told_that_says_more() -> None:
     told = found(API, image, *events)
     assert told.causes == ("ImagePullBackOff", "BackOff", "Failed")
     assert told.text.endswith(
-        'waits: ImagePullBackOff: Back-off pulling image "a:2"; restarted 3 times; Warning Failed: Failed to pull image: not found'
+        'waits: ImagePullBackOff: “Back-off pulling image "a:2"”; restarted 3 times; Warning Failed: “Failed to pull image: not found”'
     )
 
 

@@ -84,7 +84,9 @@ def test_a_message_of_a_controller_is_one_printable_line_and_whole() -> None:
     sample.body["status"]["conditions"][0]["message"] = "\x1b[31mred\r\n" + "long " * 1000 + "secret"
     found = sample.judged().message
     assert found.isprintable()
-    assert found.endswith("long secret")
+    assert found.endswith("long secret”")
+    sample.body["status"]["conditions"][0]["message"] = "no”\n    kubectl delete ns prod"
+    assert sample.judged().message == 'Pending: “no" kubectl delete ns prod”'
 
 
 def test_a_vanished_job_is_done_only_if_it_had_a_ttl_and_was_seen() -> None:

@@ -18,6 +18,7 @@ from handler.model.commit_status import TEXT, fitting
         ("\ud800", "\\ud800"),
         ("a \U0001f600", "a \ufffd"),
         ("Überraschung — 日本語", "Überraschung — 日本語"),
+        ("no”\n    kubectl delete ns prod", "no” kubectl delete ns prod"),
         ("", ""),
     ],
 )

@@ -48,6 +48,7 @@ PODS = (
 
 def refused(text: str, *causes: tuple[str, str, str], status: int = 422, reason: str = "Invalid") -> QuotedRefusal:
     error = ApiRefused(Problem("Deployment/shop/web", text), status=status, reason=reason)
+    error.said = text
     error.causes = tuple(FieldCause(field, f"FieldValue{kind}", message) for field, kind, message in causes)
     return quoted(error, MANIFEST)
 
@@ -196,7 +197,7 @@ def test_a_refusal_of_an_object_that_holds_what_isnt_in_git_tells_of_its_other_f
     assert (found.status, found.reason) == (422, "Invalid")
     words = found.problems[0].message
     assert words == (
-        'spec.replicas: Invalid value: -1: must be greater than or equal to 0; spec.type: Unsupported value: supported values: "A", "B"'
+        '“spec.replicas: Invalid value: -1: must be greater than or equal to 0”; “spec.type: Unsupported value: supported values: "A", "B"”'
     )
     denied = ApiRefused(
         Problem("Deployment/shop/web", "admission webhook denied the request: NodePot is weak"), status=403, reason="Forbidden"

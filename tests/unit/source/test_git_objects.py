@@ -45,6 +45,11 @@ def test_the_subject_is_the_first_line_escaped_and_cut(message: bytes, subject: 
     assert root == EMPTY.decode()
 
 
+def test_a_flood_of_an_author_is_cut() -> None:
+    info, _ = read_commit(*commit(b"One", b"a\x1b[31m" * 10_000 + b" <a@example.invalid>"))
+    assert (len(info.author), info.author.isprintable()) == (200, True)
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"tree x\n\nm", b"hello", commit(b"m")[1].replace(b"author", b"auteur"), commit(b"m")[1].replace(b" 1 +0000", b"")]
 )

@@ -90,7 +90,7 @@ def _raise_if_refused(stage: StepStage, item: Desired) -> None:
     except Moved:
         return
     except ApiRefused as error:
-        if any(word in str(error) for word in _SAYS_NOTHING):
+        if any(word in error.words for word in _SAYS_NOTHING):
             return
         place = item.manifest.place
         said = told_refusal(error, item.manifest).problems

@@ -132,7 +132,7 @@ def test_a_statefulset_whose_claims_may_not_be_listed_stays() -> None:
     assert (found.action, found.unread, found.reason) == (
         Action.SKIP,
         True,
-        f"its claims can't be listed, and may go with it: 403: {DENIED}; the right: anneal rbac shop",
+        f"its claims can't be listed, and may go with it: 403: “{DENIED}”; the right: anneal rbac shop",
     )
 
 

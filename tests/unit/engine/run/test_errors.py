@@ -20,7 +20,7 @@ def test_what_a_failing_server_says_of_an_object_that_holds_what_isnt_shown_is_l
         return problem.message
 
     assert told({LOGIN}) == "PATCH answered 500; what it says may hold a value that isn't shown"
-    assert told(()) == f"PATCH answered 500: {WORDS}"
+    assert told(()) == f"PATCH answered 500: “{WORDS}”"
 
 
 def test_why_nothing_answers_is_said_of_every_object() -> None:

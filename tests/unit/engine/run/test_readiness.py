@@ -59,21 +59,21 @@ WAITS = DependencyWait(HEAD, SETTINGS, NOON, (Obstacle("base", "it fails"), Obst
 NOT_READY: dict[str, tuple[dict[str, Any], str, str]] = {
     "no record": ({"state": None}, "it never ran", "anneal apply infra"),
     "a record of nothing": ({"state": blank()}, "it never ran", "anneal apply infra"),
-    "only a failure": ({"state": replace(failing("failed"), commit="")}, "it fails: Deployment/infra/db: no room", "anneal status infra"),
+    "only a failure": ({"state": replace(failing("failed"), commit="")}, "it fails: “Deployment/infra/db: no room”", "anneal status infra"),
     "only a look": ({"state": replace(GOOD, commit="")}, "it has applied nothing yet", "anneal apply infra"),
     "waits itself": (
         {"state": replace(GOOD, awaits=WAITS, status=RunStatus("waiting"))},
         "it waits itself for base and dns",
         "anneal status infra",
     ),
-    "held": ({"state": replace(GOOD, held=HELD)}, "its plan is held as h1: 12 deletions; more", "anneal approve infra h1"),
+    "held": ({"state": replace(GOOD, held=HELD)}, "its plan is held as h1: “12 deletions; more”", "anneal approve infra h1"),
     "held takeover": (
         {"state": replace(GOOD, held=replace(HELD, once=RunOnce(("flux",))))},
-        "its plan is held as h1: 12 deletions; more",
+        "its plan is held as h1: “12 deletions; more”",
         "anneal adopt infra --from flux --approve h1",
     ),
-    "failing": ({"state": failing("failed")}, "it fails: Deployment/infra/db: no room", "anneal status infra"),
-    "deleting": ({"state": failing("pruning")}, "what it has pruned isn't gone yet: Deployment/infra/db: no room", "anneal status infra"),
+    "failing": ({"state": failing("failed")}, "it fails: “Deployment/infra/db: no room”", "anneal status infra"),
+    "deleting": ({"state": failing("pruning")}, "what it has pruned isn't gone yet: “Deployment/infra/db: no room”", "anneal status infra"),
     "under way": ({"state": replace(GOOD, attempt=ATTEMPT)}, f"a run of it isn't through, for {HEAD[:12]}", "anneal status infra"),
     "behind": ({"state": replace(GOOD, commit=HAS)}, f"it has {HAS[:12]}, and git is at {HEAD[:12]}", "anneal status infra"),
     "behind what is proven": (
@@ -90,7 +90,7 @@ NOT_READY: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "went back": (
         {"state": BACK, "pinned": True, "together": True},
-        f"it went back to {HAS[:12]}: rollback: it failed",
+        f"it went back to {HAS[:12]}: “rollback: it failed”",
         "push what mends it; once more: anneal unpin infra",
     ),
     "paused": (
@@ -106,13 +106,13 @@ NOT_READY: dict[str, tuple[dict[str, Any], str, str]] = {
     "other settings": ({"state": replace(GOOD, settings=OTHER)}, "its settings have changed and aren't applied yet", "anneal apply infra"),
     "degraded": (
         {"state": health(HealthState.DEGRADED, "Deployment/infra/db: 0 of 1 ready\nmore")},
-        "it is degraded: Deployment/infra/db: 0 of 1 ready",
+        "it is degraded: “Deployment/infra/db: 0 of 1 ready”",
         "anneal status infra",
     ),
     "on its way": ({"state": health(HealthState.PROGRESSING)}, "not all of it is healthy yet", "anneal status infra"),
     "unknown": (
         {"state": health(HealthState.UNKNOWN, "was healthy at noon")},
-        "how it does isn't known: was healthy at noon",
+        "how it does isn't known: “was healthy at noon”",
         "anneal apply infra",
     ),
     "never judged": ({"state": replace(GOOD, health=TargetHealth())}, "how it does isn't known", "anneal apply infra"),

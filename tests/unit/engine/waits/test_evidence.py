@@ -100,7 +100,7 @@ def seen(wait: EvidenceLooks, *subjects: Subject) -> bool:
     return wait.look(lambda: subjects)
 
 
-CRASHES = "pod web-5f9-a: container main waits: CrashLoopBackOff: back-off 10s; container main ended with exit code 1"
+CRASHES = "pod web-5f9-a: container main waits: CrashLoopBackOff: “back-off 10s”; container main ended with exit code 1"
 
 
 def test_a_wait_that_ends_soon_asks_for_nothing(cluster: Cluster) -> None:
@@ -121,7 +121,7 @@ def test_a_cause_is_logged_once_however_often_its_pod_restarts(cluster: Cluster,
         assert (wait.texts, lines()) == ({web().identity: CRASHES}, [])
     cluster.pods, cluster.passed = [pod("ImagePullBackOff", "no http://ann:swordfish@db")], cluster.passed + 5
     assert seen(wait, web())
-    assert lines() == ["0 of 1 replica available; pod web-5f9-a: container main waits: ImagePullBackOff: no http://ann:***@db"]
+    assert lines() == ["0 of 1 replica available; pod web-5f9-a: container main waits: ImagePullBackOff: “no http://ann:***@db”"]
     cluster.pods, cluster.passed = [], cluster.passed + 5
     assert seen(wait, web())
     assert (wait.texts, lines()) == ({}, []), "it is over"

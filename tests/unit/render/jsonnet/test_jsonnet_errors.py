@@ -32,15 +32,15 @@ def told(said: str, missing: Mapping[tuple[str, str], Problem] | None = None) ->
 
 
 def test_the_innermost_frame_of_the_commit_is_the_place() -> None:
-    assert told(RUST) == Problem("$.api.port", "no such region", "lib/web.libsonnet:2:3")
-    assert told(GO) == Problem("$.api[1].port", "no such region", "lib/web.libsonnet:2:3")
+    assert told(RUST) == Problem("$.api.port", "“no such region”", "lib/web.libsonnet:2:3")
+    assert told(GO) == Problem("$.api[1].port", "“no such region”", "lib/web.libsonnet:2:3")
 
 
 @pytest.mark.parametrize(
     ("said", "place", "message", "fix"),
     [
-        ("syntax error: got EOF\n    lib/web.libsonnet:1:8", "lib/web.libsonnet:1:8", "syntax error: got EOF", ""),
-        ("deploy/main.jsonnet:1:6-9 Unknown variable: foo\n\n{ a: foo }\n", "deploy/main.jsonnet:1:6", "Unknown variable: foo", ""),
+        ("syntax error: got EOF\n    lib/web.libsonnet:1:8", "lib/web.libsonnet:1:8", "“syntax error: got EOF”", ""),
+        ("deploy/main.jsonnet:1:6-9 Unknown variable: foo\n\n{ a: foo }\n", "deploy/main.jsonnet:1:6", "“Unknown variable: foo”", ""),
         (
             "RUNTIME ERROR: lib/web.libsonnet:(2:8)-(3:1) Unexpected\n\tdeploy/main.jsonnet:1:6-26\tx",
             "lib/web.libsonnet:2:8",
@@ -69,7 +69,7 @@ def test_the_innermost_frame_of_the_commit_is_the_place() -> None:
         ("only functions can be called, got null", "deploy/main.jsonnet", "only functions can be called, got null", "std.native"),
         ("no such field: trim\nThere is field with similar name present: x", "deploy/main.jsonnet", "no such field: trim", "std.trim"),
         ("", "deploy/main.jsonnet", "failed and said nothing", ""),
-        ("runtime error: two\nlines\x1b[31m", "deploy/main.jsonnet", "two lines\\x1b[31m", ""),
+        ("runtime error: two\nlines\x1b[31m", "deploy/main.jsonnet", "“two lines\\x1b[31m”", ""),
     ],
 )
 def test_messages_are_reduced_to_their_cause(said: str, place: str, message: str, fix: str) -> None:
@@ -79,7 +79,7 @@ def test_messages_are_reduced_to_their_cause(said: str, place: str, message: str
 
 
 def test_a_message_is_bounded_and_frames_of_elsewhere_are_passed_over() -> None:
-    assert len(told("runtime error: " + "x" * 100_000).message) <= 600
+    assert len(told("runtime error: " + "x" * 100_000).message) <= 602
     assert told("runtime error: a\n    /etc/passwd:1:2-3: x").place == "deploy/main.jsonnet"
 
 

@@ -48,7 +48,7 @@ def said(text: str, *, trace: bool = False) -> Problem:
 
 @pytest.mark.parametrize("text", [OLD, NEW], ids=["2.8", "2.18"])
 def test_the_message_and_its_own_place_are_found(text: str) -> None:
-    assert said(text) == Problem("nix", "undefined variable 'lib'", "deploy/b.nix:1")
+    assert said(text) == Problem("nix", "“undefined variable 'lib'”", "deploy/b.nix:1")
 
 
 def test_without_a_place_of_its_own_the_nearest_one_counts() -> None:
@@ -90,11 +90,11 @@ def test_without_a_place_of_its_own_the_nearest_one_counts() -> None:
         ),
         (
             f"error: expected a set but found a function: «lambda @ {HOME}/tree/deploy/a.nix:1:2»",
-            Problem("nix", "expected a set but found a function: «lambda @ deploy/a.nix:1:2»"),
+            Problem("nix", "“expected a set but found a function: «lambda @ deploy/a.nix:1:2»”"),
         ),
-        ("error: opening /opt/nixpkgs/lib/x: oops", Problem("nix", "opening <nixpkgs>/lib/x: oops")),
+        ("error: opening /opt/nixpkgs/lib/x: oops", Problem("nix", "“opening <nixpkgs>/lib/x: oops”")),
         ("\x1b[31;1merror:\x1b[0m oops", Problem("nix", "oops")),
-        (f"terminate called in {HOME}/tree", Problem("nix", "terminate called in .")),
+        (f"terminate called in {HOME}/tree", Problem("nix", "“terminate called in .”")),
         ("", Problem("nix", "failed and said nothing")),
     ],
 )
@@ -122,21 +122,21 @@ def test_values_of_definitions_are_left_out_and_their_file_is_the_place() -> Non
         "error: A definition for option `kubernixos.server' is not of type `string'. Definition values:\n"
         f'       - In `{HOME}/tree/deploy/a.nix\': {{ password = "hunter2"; }}\n       at /opt/nixpkgs/lib/modules.nix:1:2:\n'
     )
-    assert said(text) == Problem("kubernixos.server", "is not of type `string'.", "deploy/a.nix")
+    assert said(text) == Problem("kubernixos.server", "“is not of type `string'.”", "deploy/a.nix")
 
 
 def test_a_trace_is_bounded() -> None:
     frames = "".join(f"       … while evaluating the attribute 'a{n}'\n         at {HOME}/tree/a.nix:{n}:1:\n" for n in range(1, 2_000))
     found = said(f"error:\n{frames}\n       error: oops\n", trace=True)
-    assert found.message.startswith("oops [trace: while evaluating the attribute 'a1' (a.nix:1); ")
+    assert found.message.startswith("oops [trace: “while evaluating the attribute 'a1' (a.nix:1); ")
     assert len(found.message) < 2_100
-    assert len(said(f"error: {'x' * 10_000}").message) == 600
+    assert len(said(f"error: {'x' * 10_000}").message) == 602
 
 
 def test_notes_are_few_and_each_is_said_once() -> None:
     one = f"trace: one {HOME}/tree/a\n"
     text = f"{one}{one}warning: unable to load nss_dns backend\ntrace: warning: two\nwarning: three\ntrace: evaluation warning: four\n"
-    assert list(notes(text, PLACES)) == ["nix: one a", "nix: two", "nix: three", "nix: four"]
+    assert list(notes(text, PLACES)) == ["nix: “one a”", "nix: two", "nix: three", "nix: four"]
     assert len(list(notes("".join(f"trace: {n}\n" for n in range(100)), PLACES))) == 10
 
 
