@@ -25,6 +25,7 @@ from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_pins import ChartPins
 from infra.renderers.build import binaries
 from tests.rooms.cluster.both_api_servers import Side
+from tests.rooms.render.helm_releases import packed
 from tests.rooms.source.chart_servers import ChartHost, FakeChart, digest, fetcher, web
 from tests.rooms.source.chart_servers import body as reply
 
@@ -135,21 +136,25 @@ def test_a_chart_is_fetched_once_and_known_by_its_digest(side: Side, host: Chart
     assert [each.digest for each in ours.recorded()] == [found.digest]
 
 
+def archive(name: str) -> bytes:
+    return packed({f"{name}/Chart.yaml": f"apiVersion: v2\nname: {name}\nversion: 1.0.0\n"})
+
+
 def test_the_index_of_a_repository_is_asked_for_once_a_run(side: Side, host: ChartHost, sandbox: Sandbox) -> None:
     entries = {name: [{"version": "1.0.0", "urls": [f"{name}.tgz"]}] for name in ("web", "db")}
-    archives = {f"/stable/{name}.tgz": reply(b"\x1f\x8b" + name.encode()) for name in entries}
+    archives = {f"/stable/{name}.tgz": reply(archive(name)) for name in entries}
     host.answers |= {"/stable/index.yaml": reply(json.dumps({"entries": entries}).encode()), **archives}
     fetch = fetcher(sandbox, ChartSource(host.address))
     for run in (1, 2):
         ours = replace(inputs(side), fetcher=lambda: fetch)
         found = [ours.chart(ChartReference(f"{host.address}/stable", name, "^1")) for name in entries]
-        assert [each.data for each in found] == [b"\x1f\x8bweb", b"\x1f\x8bdb"]
+        assert [each.data for each in found] == [archive("web"), archive("db")]
         assert host.paths().count("/stable/index.yaml") == run
 
 
 def test_an_index_is_held_no_longer_than_the_render_and_a_chart_stays_known(side: Side, host: ChartHost, sandbox: Sandbox) -> None:
     entries = {name: [{"version": "1.0.0", "urls": [f"{name}.tgz"]}] for name in ("web", "db")}
-    archives = {f"/stable/{name}.tgz": reply(b"\x1f\x8b" + name.encode()) for name in entries}
+    archives = {f"/stable/{name}.tgz": reply(archive(name)) for name in entries}
     host.answers |= {"/stable/index.yaml": reply(json.dumps({"entries": entries}).encode()), **archives}
     fetch = fetcher(sandbox, ChartSource(host.address))
     ours = replace(inputs(side), fetcher=lambda: fetch)
