@@ -6,7 +6,7 @@ import pytest
 from werkzeug.datastructures import Headers
 
 from handler.model.errors import Forbidden
-from handler.web.page.same_site import own_path, require_own
+from handler.web.page.access import own_path, require_own
 
 OWN = "https://anneal.example.com"
 

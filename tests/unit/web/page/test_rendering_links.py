@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handler.web.page.links import commit_address, repository_address, web_address
+from handler.web.page.rendering import commit_address, repository_address, web_address
 from tests.unit.state.samples import sha
 
 HOSTILE = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.web.page.sparkline import HEIGHT, sparkline, tone_of
+from handler.web.page.overview import HEIGHT, sparkline, tone_of
 
 
 def test_runs_are_bars_with_words() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from handler.inspect.facts import cut
 from handler.plan.gap import GOES, STAYS
-from handler.web.page.planned_writes import planned_writes
+from handler.web.page.rendering import planned_writes
 
 
 def row(path: str, state: str, why: str = "") -> dict[str, str]:

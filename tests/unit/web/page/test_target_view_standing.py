@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.state.record import Attempt, Drift, HeldPlan, RunStatus, State, Suspend, TargetHealth
-from handler.web.page.standing import STANDINGS, standing, urgency
+from handler.web.page.target_view import STANDINGS, standing, urgency
 from tests.unit.state.samples import API, NOON, TOKEN, blank, full, sha
 from tests.unit.web.page.records import row_of
 

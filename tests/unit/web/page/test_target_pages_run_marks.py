@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.web.page.run_marks import commit_before, run_marks
+from handler.web.page.target_pages import commit_before, run_marks
 
 
 def run(name: str, outcome: str, commit: str, digest: str = "d") -> dict[str, Any]:

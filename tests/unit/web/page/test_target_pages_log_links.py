@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.web.page.log_links import LogLink, container_links, log_query, pod_links
+from handler.web.page.target_pages import LogLink, container_links, log_query, pod_links
 
 LOG: dict[str, Any] = {"object": "Deployment/shop/web", "pod": "web-1", "container": "app", "previous": True, "pods": [], "containers": []}
 
