@@ -26,8 +26,7 @@ from handler.model.event import Job
 from handler.model.manifest import canonical
 from handler.web.page.access import away
 from handler.web.page.roles import Visitor
-from handler.web.page.views import Page
-from handler.web.page.worker_answers import NotAnswered
+from handler.web.page.views import NotAnswered, Page
 
 Json = Mapping[str, Any]
 Ask = Callable[..., Json]

@@ -25,8 +25,7 @@ from handler.web.page.overview import OVERVIEW
 from handler.web.page.rendering import STATIC, TYPES, asset, static
 from handler.web.page.roles import Visitor
 from handler.web.page.target_pages import TARGET_PAGES
-from handler.web.page.views import Page
-from handler.web.page.worker_answers import Answers
+from handler.web.page.views import Answers, Page
 from handler.web.recent_deliveries import RecentDeliveries
 from handler.web.status_api import WorkerLink
 from handler.web.tokens import PathNotFound

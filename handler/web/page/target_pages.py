@@ -19,8 +19,7 @@ from handler.web.page.overview import row_view, tone_of
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
 from handler.web.page.target_view import TargetView, target_view
-from handler.web.page.views import Page, TargetPageView
-from handler.web.page.worker_answers import Json, NotAnswered, NotTheTargets
+from handler.web.page.views import Json, NotAnswered, NotTheTargets, Page, TargetPageView
 
 _LONGEST = 400  # characters of what an address may name
 _RUN = re.compile(r"[a-z0-9.-]{1,63}\.[0-9a-f]{1,64}")

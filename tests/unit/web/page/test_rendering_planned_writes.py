@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handler.inspect.facts import cut
+from handler.inspect.plan_questions import cut
 from handler.plan.gap import GOES, STAYS
 from handler.web.page.rendering import planned_writes
 

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
+from handler.queues.dead_letters import DeadLetterCount
 from handler.queues.sqs import SqsQueue
-from handler.worker.dead_letter_count import DeadLetterCount
 from tests.fakes.sqs_fifo import Fifo
 from tests.unit.queues.dead_letter_queues import Queues, asks
 

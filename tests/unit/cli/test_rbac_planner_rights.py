@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from handler.cli.needed_rights import RBAC, WRITES, Grant, NeededKinds, target_grants
-from handler.cli.planner_rights import planner_documents
+from handler.cli.rbac import planner_documents
+from handler.config.feedback_settings import PullRequestSettings
 from handler.config.git_settings import Repository
-from handler.config.pull_request_settings import PullRequestSettings
 from handler.config.settings import Target
 from handler.model.names import Resource
 

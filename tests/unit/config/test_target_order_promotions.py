@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from handler.config.load import parse
-from handler.config.promotion_order import followers, promoters
 from handler.config.settings import Settings
+from handler.config.target_order import followers, promoters
 from handler.model.errors import ConfigInvalid
 
 HEAD = """apiVersion: anneal.dev/v1alpha1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from handler.cli.ordered_runs import in_order
+from handler.cli.run import in_order
 from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.model.result import Outcome, Result

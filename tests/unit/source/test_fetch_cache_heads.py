@@ -11,7 +11,7 @@ import pytest
 from handler.config.git_settings import Revision
 from handler.model.errors import GitUnavailable, RefNotFound
 from handler.model.refs import Head
-from handler.source.head_cache import HeadCache
+from handler.source.fetch_cache import HeadCache
 from tests.unit.waiting import joined
 
 MAIN, OTHER = Revision(branch="main"), Revision(branch="other")

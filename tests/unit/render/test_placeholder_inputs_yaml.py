@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.config.yaml_nodes import MAX_DEPTH
-from handler.config.yaml_placeholders import with_placeholders
+from handler.render.placeholder_inputs import with_placeholders
 
 WORD = "placeholder"
 

@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from handler.app.tables import TRIGGERS, Tables
+from handler.cli.commands.deploy import TriggerName
 from handler.cli.group import USAGE, anneal
 from handler.cli.options import TABLES
-from handler.cli.trigger_names import TriggerName
 from handler.model.run_trigger import RUN_TRIGGERS, RunTrigger
 
 OWN = Tables(triggers={**TRIGGERS, "spool": RunTrigger("A file asks.", lambda _targets, _ask, _stop: None)})

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from handler.app import retiring
-from handler.app.instances import instance_end
-from handler.app.instances.instance_end import end, may_not_end, planned_end
+from handler.app.instances import instance_run
+from handler.app.instances.instance_run import end, may_not_end, planned_end
 from handler.config.git_settings import Repository
 from handler.config.settings import Settings, Target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
@@ -85,7 +85,7 @@ class Retirement:
 
 def run(ends: bool | AnnealError, monkeypatch: pytest.MonkeyPatch, job: Job = JOB) -> tuple[Runner, Any]:
     runner = Runner("ns")
-    monkeypatch.setattr(instance_end, "_retire", lambda *_: Retirement(ends))
+    monkeypatch.setattr(instance_run, "_retire", lambda *_: Retirement(ends))
     return runner, end(runner, runner, job, KNOWN, threading.Event())  # type: ignore[arg-type]  # as much of them as is used
 
 
@@ -121,11 +121,11 @@ def test_an_end_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_plan_shows_what_an_end_would_delete(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = Runner("ns")
-    monkeypatch.setattr(instance_end, "_retire", lambda *_: Retirement(True))
+    monkeypatch.setattr(instance_run, "_retire", lambda *_: Retirement(True))
     result = planned_end(runner, TEMPLATE, NAME, KNOWN)  # type: ignore[arg-type]  # as much of it as is used
     assert result.plan
     assert [str(change.identity) for change in result.plan.prunes] == ["ConfigMap/ns/a-1"]
-    monkeypatch.setattr(instance_end, "_retire", lambda *_: Retirement(ClusterUnavailable.of("cluster", "down")))
+    monkeypatch.setattr(instance_run, "_retire", lambda *_: Retirement(ClusterUnavailable.of("cluster", "down")))
     result = planned_end(runner, TEMPLATE, NAME, KNOWN)  # type: ignore[arg-type]  # as much of it as is used
     assert (result.outcome, result.code) == (Outcome.FAILED, "cluster-unavailable")
 
@@ -156,7 +156,7 @@ def test_the_rights_of_an_account_are_left_only_with_the_one_namespace_that_ther
     lives: tuple[str, ...], across: bool, account: str
 ) -> None:
     template = replace(TEMPLATE, trigger=TriggerSettings(replace(TRIGGER, across_namespaces=across)))
-    target = instance_end._gone(Runner(*lives), template, KNOWN)  # type: ignore[arg-type]  # as much of it as is used
+    target = instance_run._gone(Runner(*lives), template, KNOWN)  # type: ignore[arg-type]  # as much of it as is used
     assert (target.impersonate.service_account if target.impersonate else "") == account
 
 

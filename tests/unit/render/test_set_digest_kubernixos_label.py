@@ -12,8 +12,8 @@ from handler.model.manifest import Manifest, canonical
 from handler.model.names import KUBERNIXOS
 from handler.model.render import Rendered, RenderRequest, UnstableFields
 from handler.model.tree import ReadSet, Tree
-from handler.render.kubernixos_label import labelled
 from handler.render.sandbox import Sandbox
+from handler.render.set_digest import labelled
 from handler.render.target_render import render_target
 
 

@@ -10,7 +10,7 @@ from handler.config.git_settings import Repository
 from handler.config.instance_target import instance_target
 from handler.config.settings import Target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
-from handler.engine.run.instance_record import recorded_instance
+from handler.engine.run.context import recorded_instance
 from handler.model.errors import StateInvalid
 from handler.model.instance import Instance
 from handler.model.names import Identity
