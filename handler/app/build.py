@@ -13,8 +13,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from handler.app.connections import Options
-from handler.app.decryption_keys import TargetKeys
-from handler.app.external_services import ExternalServices
+from handler.app.external_services import ExternalServices, TargetKeys
 from handler.app.other_records import ConfiguredRecords
 from handler.app.promotions import promoters_of
 from handler.app.record_places import TargetRecords
@@ -274,7 +273,7 @@ class Handler(TargetRunner):
 
     def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:
         """Whether a commit that only a webhook has named was overtaken. Raises AnnealError: the git host can't be asked now."""
-        from handler.app.commit_statuses.hinted_commits import is_overtaken
+        from handler.app.commit_statuses.posting import is_overtaken
 
         return is_overtaken(self, target, state, status)
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from handler.app.external_services import ExternalServices
-from handler.app.known_health import HealthNow
-from handler.app.record_summaries import PATIENCE, TOOLING
+from handler.app.record_summaries import PATIENCE, TOOLING, HealthNow
 from handler.cluster.api import Api
 from handler.cluster.connect import ClusterConnection, connect
 from handler.cluster.discovery import Discovery

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from handler.aws.clients import AwsClients
 from handler.aws.eks import EksClusters
-from handler.aws.kms import AwsKms
-from handler.aws.secret_stores import AwsSecretStores
+from handler.aws.secret_stores import AwsKms, AwsSecretStores
+from handler.config.decryption import Decryption
 from handler.config.git_settings import SecretRef
 from handler.config.remote_secrets import Fetch, nowhere
+from handler.config.secrets import Reading
+from handler.model.errors import DecryptionRefused
 
 
 class ExternalServices:
@@ -62,3 +65,25 @@ PLACES: Mapping[str, Callable[[ExternalServices], Fetch]] = {
 def fetcher(environ: Mapping[str, str]) -> Fetch:
     """Return what asks the stores that references name."""
     return ExternalServices(environ).fetch
+
+
+UnwrapKey = Callable[[str, bytes, Mapping[str, str], str], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetKeys:
+    """`handler.render.sops.decryptor.DecryptionKeys` of one target: the keys that it lists, no other's. `unwrap`: asks KMS."""
+
+    settings: Decryption
+    secrets: Reading = field(repr=False)
+    unwrap: UnwrapKey = field(repr=False)
+
+    def age(self) -> tuple[str, ...]:
+        """Return the texts of its age secrets, as they are now. Raises SecretUnavailable."""
+        return tuple(self.secrets.read(ref).reveal() for ref in self.settings.age)
+
+    def kms(self, arn: str, wrapped: bytes, context: Mapping[str, str], place: str) -> bytes:
+        """Unwrap a data key. Raises DecryptionRefused: the target doesn't list this one; else as `AwsKms.unwrap`."""
+        if arn not in self.settings.kms:
+            raise DecryptionRefused.of(place, f"would be opened by {arn}, which isn't listed", fix=f"decryption: {{kms: [{arn}]}}")
+        return self.unwrap(arn, wrapped, context, place)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from handler.app.connections import Connections
 from handler.app.other_records import ConfiguredRecords, ForeignRecords
 from handler.app.summarised_records import SummarisedRecords
-from handler.config import promotion_order
+from handler.config import target_order
 from handler.config.git_settings import Promoted, Revision
 from handler.config.settings import Target
 from handler.engine.run.other_records import OtherRecords
@@ -34,7 +34,7 @@ def promoters_of(ways: Connections, target: Target) -> Promoters:
     source = ways.source(target)
     return Promoters(
         target.name,
-        promotion_order.promoters(ways.settings, target),
+        target_order.promoters(ways.settings, target),
         promoted.soak,
         target.repository.keys,
         _records(ways, target, promoted),

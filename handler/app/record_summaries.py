@@ -5,19 +5,24 @@ Law: a summary counts only if its object is the target's own record; other Confi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from handler import __version__
 from handler.config.settings import Settings
+from handler.model.errors import AnnealError
+from handler.model.health import HealthState
 from handler.model.instance import template_of
 from handler.model.names import state_name
+from handler.state import soak_update
 from handler.state.cluster_port import Body, Kind, StateObjects
 from handler.state.configmap import INSTALLATION, TARGET, foreign
-from handler.state.heartbeat import Beat, known
+from handler.state.heartbeat import INTERVALS, Beat, Heartbeat, known
 from handler.state.known_summaries import summary_in
-from handler.state.record import TargetHealth
+from handler.state.record import State, TargetHealth
+from handler.state.record_format import seconds_of
 from handler.state.summary import Summary
 
 TOOLING = f"anneal/v{__version__}"
@@ -71,3 +76,29 @@ def of_target(found: Mapping[str, Metadata], settings: Settings, target: str) ->
     """Return a target's summary in such a list; None: there is none."""
     metadata = found.get(state_name(target))
     return None if metadata is None else summary_of(metadata, settings, target)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthNow:
+    """Knows the health of records of one place. `clock`: seconds since the epoch."""
+
+    settings: Settings
+    heartbeat: Heartbeat
+    clock: Callable[[], float]
+
+    def of(self, state: State) -> TargetHealth:
+        """Return a record's health as it is known now; the heartbeat is read where a watch should have judged it again by now."""
+        now, interval = self.clock(), INTERVALS * self.settings.health_interval
+        known = partial(health_now, state.health, state.attempt, now=now, settings=self.settings)
+        judged = seconds_of(state.health.judged) if state.health.judged else 0.0
+        if not state.attempt and state.health.state and interval and now - judged > interval:
+            try:
+                return known(beat=self.heartbeat.read().watch(state.target))
+            except AnnealError as error:
+                seen = f"whether it is watched can't be seen: {error}"
+                return replace(state.health, state=str(HealthState.UNKNOWN), since=state.health.judged, worst=(seen,))
+        return known(beat=None)
+
+    def keep(self, before: State | None, after: State) -> State:
+        """Return a record with its soaks brought up to date (`StateStore`)."""
+        return soak_update.kept(before, after, self.of, self.clock())

@@ -14,8 +14,8 @@ from typing import Any
 
 from handler.app.connections import Connections
 from handler.app.record_summaries import TOOLING, health_now, listed
-from handler.config.promotion_order import promoters
 from handler.config.settings import Settings, Target
+from handler.config.target_order import promoters
 from handler.engine import summary_shortcuts
 from handler.engine.run.other_records import OtherRecord
 from handler.engine.run.promotion_claims import Awaited, Claims

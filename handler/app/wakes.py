@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from handler.app import record_summaries
 from handler.app.record_summaries import Readable
-from handler.config import promotion_order
+from handler.config import target_order
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import AnnealError
 from handler.model.event import Job
@@ -38,7 +38,7 @@ class Wakes:
         self._settings = settings
         self._records = records
         self._wake = wake
-        self._followers = promotion_order.followers(settings)
+        self._followers = target_order.followers(settings)
         self._dependants: dict[str, dict[Cluster, list[Target]]] = defaultdict(lambda: defaultdict(list))
         for target in settings.targets:
             for name in target.depends_on:

@@ -1,12 +1,13 @@
-"""Secrets of Amazon's Secrets Manager and parameters of Systems Manager, one request each; nothing is cached."""
+"""Secrets of Secrets Manager, parameters of Systems Manager and data keys that KMS has wrapped, one request each; nothing is cached."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from handler.aws.clients import AwsClients, asked
 from handler.config.git_settings import SecretRef
-from handler.model.errors import SecretUnavailable
+from handler.model.errors import DecryptionRefused, SecretUnavailable
 
 CURRENT = "AWSCURRENT"  # the stage that every secret with a value has
 
@@ -62,3 +63,22 @@ def _decoded(raw: bytes, ref: SecretRef) -> str:
     except UnicodeDecodeError:  # raised outside below: it holds the bytes
         problem = "is not UTF-8 text"
     raise SecretUnavailable.of(str(ref), problem)
+
+
+class AwsKms:
+    """Unwraps data keys. Safe to share between threads."""
+
+    def __init__(self, aws: AwsClients) -> None:
+        self._aws = aws
+
+    def unwrap(self, arn: str, wrapped: bytes, context: Mapping[str, str], place: str) -> bytes:
+        """Return a data key. `arn`: of the only key that may have wrapped it; `place`: the file that holds it.
+
+        Raises DecryptionRefused: it isn't this key's, or the key can't be used; AccessDenied, ClusterUnavailable.
+        """
+
+        def ask() -> Any:
+            client = self._aws.client("kms", region_of(arn))
+            return client.decrypt(CiphertextBlob=wrapped, KeyId=arn, EncryptionContext=dict(context))
+
+        return bytes(asked(f"{place}, for {arn}", {"Decrypt": arn}, ask, DecryptionRefused)["Plaintext"])

@@ -7,6 +7,7 @@ import platform
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -15,16 +16,18 @@ import yaml
 from handler import __version__
 from handler.cli.check import check_references, check_targets, ended, is_configured, reached
 from handler.cli.check_table import Findings
-from handler.cli.doctor_tools import look_at_tools
 from handler.cli.server_client import ServerClient, ServerUnavailable
 from handler.cli.session import Session
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
+from handler.config.decryption import SOPS
+from handler.config.renderer_settings import HELM, JSONNET, KUSTOMIZE, NIX
 from handler.config.settings import Cluster, Target
-from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, Problem, RenderFailed
+from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, OperatorError, Problem, RenderFailed
 from handler.model.numbers import many
 from handler.model.render import RenderRequest
-from handler.render import RENDERERS
+from handler.render import RENDERERS, render_tools
+from handler.render.nix import nixpkgs
 from handler.render.programs.program_walls import CALLS, FILES
 from handler.render.sandbox import Sandbox
 from handler.render.walls import SandboxWalls, decode_program_walls, probe
@@ -233,3 +236,32 @@ def _its_targets(remote: ServerClient, names: list[str], findings: Findings) -> 
         findings.warn("its targets", f"{seen}; this is {__version__}", "install the same version on both sides")
     else:
         findings.good("its targets", seen)
+
+
+def look_at_tools(targets: Iterable[Target], findings: Findings) -> None:
+    """Note version and path of each program; what is missing is a warning only where one of these targets needs it."""
+    targets = tuple(targets)
+    needs = {target.name: target.programs for target in targets}
+    for name in (KUSTOMIZE, HELM, JSONNET, NIX, SOPS):
+        try:
+            found = render_tools.find(name)
+        except OperatorError as error:
+            problem = error.problems[0]
+            needed_by = [target for target, programs in needs.items() if name in programs]
+            if needed_by:
+                findings.warn(name, f"{problem.message}; needed by {', '.join(needed_by)}", problem.fix)
+            else:
+                findings.skip(name, problem.message)
+        else:
+            findings.good(name, f"{found.version} ({found.path})")
+    for target in targets:
+        _look_at_directories(target, findings)
+
+
+def _look_at_directories(target: Target, findings: Findings) -> None:
+    for name, path in nixpkgs.paths(target.renderer.nix_path).items():
+        try:
+            nixpkgs.locate(name, path)
+        except OperatorError as error:
+            problem = error.problems[0]
+            findings.warn(problem.subject, f"{problem.message}; needed by {target.name}", problem.fix)

@@ -11,12 +11,11 @@ from typing import TypeVar
 from handler.cli import reports
 from handler.cli.output import Output
 from handler.cli.session import Session
-from handler.inspect.facts import Json, facts
 from handler.inspect.gap import Gap
 from handler.inspect.inspector import Inspector
 from handler.inspect.look import Seen
 from handler.inspect.orphans import Orphans
-from handler.inspect.plan_questions import AT_ONCE
+from handler.inspect.plan_questions import AT_ONCE, Json, facts
 from handler.inspect.signs import Sign
 from handler.model.result import Outcome
 

@@ -28,16 +28,18 @@ from handler.cli.go_flags import go_duration
 from handler.cli.local_source import CheckoutParts, Directory, Rereading
 from handler.cli.locutus_flags import DIRECTORY, ENTRYPOINT, NAME, NAMESPACE, ROLLOUT
 from handler.cli.locutus_jsonnet import JsonnetFlags
-from handler.cli.locutus_resource import read_trigger
 from handler.cli.render import flat, one_line
 from handler.cli.run import by_objects, by_the_clock, once
 from handler.cli.run_job import stoppable
 from handler.cli.session import Session
+from handler.config.decode import BAD, Decoder
 from handler.config.git_settings import Repository, directory_url
 from handler.config.load import API_VERSION
 from handler.config.renderer_settings import JSONNET, RendererSettings
 from handler.config.settings import Settings, Target
+from handler.config.trigger_settings import ResourceTrigger, TriggerSettings
 from handler.config.value_formats import RANGES
+from handler.config.yaml_nodes import ConfigMistakes, compose
 from handler.feedback.exposition import Exposition
 from handler.model.errors import AnnealError
 from handler.worker.supervisor import listen
@@ -276,3 +278,22 @@ def _counted(session: Session, bind: str) -> Iterator[None]:
         yield
     finally:
         served.stop()
+
+
+_FLAG = "--trigger.resource.config"
+
+
+def read_trigger(file: Path, *, write_status: bool) -> TriggerSettings:
+    """Return the trigger that a file describes, read as it is in anneal.yaml: `mainResource: grafana`, `resources: [{name: grafana, …}]`.
+
+    Raises click.UsageError: there is no such file; ConfigInvalid with every mistake in it.
+    """
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{_FLAG} {file}: {getattr(error, 'strerror', None) or 'is no text'}") from None
+    mistakes = ConfigMistakes(str(file))
+    found = Decoder(mistakes, {}).mapping(compose(text, str(file)), ResourceTrigger, "")
+    mistakes.settle()
+    assert found is not BAD  # noqa: S101 - else there was a mistake
+    return TriggerSettings(replace(found, write_status=write_status, across_namespaces=True, adopt_unowned=True))

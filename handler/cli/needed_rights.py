@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.app.record_places import former_places
-from handler.config.promotion_order import promoters
 from handler.config.secrets import ALL, references
 from handler.config.settings import Settings, Target
+from handler.config.target_order import promoters
 from handler.health.kinds.pods import WITH_PODS
 from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.inspect.inventory_tree import CRON_JOB, owned_below

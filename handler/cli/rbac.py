@@ -10,10 +10,9 @@ from typing import Any, Self
 import click
 
 from handler.app.instances.registry import trigger_of
-from handler.cli import instance_rights, needed_rights, planner_rights, reports
+from handler.cli import instance_rights, needed_rights, reports
 from handler.cli.local_source import Directory
-from handler.cli.needed_rights import NeededKinds
-from handler.cli.planner_rights import planner_documents
+from handler.cli.needed_rights import Grant, NeededKinds
 from handler.cli.render import as_yaml, rendered_at
 from handler.cli.session import Session
 from handler.cluster.discovery import Discovery
@@ -88,7 +87,7 @@ def rbac(
     session.output.text(_PAGE if page else "")
     if any({"escalate", "bind"} & set(grant.verbs) for grant in granted):
         session.output.text(_ESCALATION)
-    session.output.text(planner_rights.WHY if planning else "")
+    session.output.text(_WHY if planning else "")
     if at_home:
         session.output.text(_AT_HOME)
     for document in documents:
@@ -214,3 +213,57 @@ def _placed(body: dict[str, Any], target: Target, kinds: Iterable[Resource]) -> 
     if target.namespace and not metadata.get("namespace") and body.get("kind") not in scoped:
         metadata["namespace"] = target.namespace
     return body
+
+
+_WHY = """\
+# pullRequests.identity judges plans by dry-runs, for which the API server wants the rights of the writes; the policy refuses those writes.
+# Objects that no policy sees (admissionregistration.k8s.io), and roles, which no account may write that lacks their rights, aren't judged.
+"""
+_UNSEEN = frozenset({"admissionregistration.k8s.io", needed_rights.RBAC})
+"""Groups without rights: the first is exempt from policies (kubernetes.io, "Validating Admission Policy"), the second escalates."""
+_VERBS = ("create", "patch")
+_GROUP = "admissionregistration.k8s.io/v1"
+
+
+def planner_documents(target: Target, granted: Iterable[Grant]) -> list[dict[str, Any]]:
+    """Return what lets an account judge plans on pull requests: rights to write, and a policy that lets nothing but dry-runs of it pass.
+
+    `granted`: what the target's own identity may; empty: there is no such account.
+    """
+    if target.pull_requests is None:
+        return []
+    namespace, _, name = target.pull_requests.identity.partition("/")
+    mine = sorted(
+        {
+            Grant(each.namespace, each.group, each.resource, _VERBS)
+            for each in granted
+            if set(_VERBS) <= set(each.verbs) and each.group not in _UNSEEN
+        }
+    )
+    policy = f"anneal-{target.name}-planner"
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}},
+        _policy(policy, f"system:serviceaccount:{namespace}:{name}"),
+        {
+            "apiVersion": _GROUP,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": policy},
+            "spec": {"policyName": policy, "validationActions": ["Deny"]},
+        },
+        *needed_rights.documents(policy, mine, {"kind": "ServiceAccount", "name": name, "namespace": namespace}),
+    ]
+
+
+def _policy(name: str, user: str) -> dict[str, Any]:
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
+    return {
+        "apiVersion": _GROUP,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{"name": "planner", "expression": f'request.userInfo.username == "{user}"'}],
+            "validations": [{"expression": "has(request.dryRun) && request.dryRun", "message": f"{user} only plans: dryRun=All"}],
+        },
+    }

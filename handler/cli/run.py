@@ -7,9 +7,10 @@ web process, so runs of one target never overlap, and no failure ends it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from graphlib import TopologicalSorter
 
 import click
 
@@ -17,7 +18,6 @@ from handler.app import log
 from handler.app.run_guard import announced, guarded
 from handler.cli import reports
 from handler.cli.engine import clock_engine, objects_engine, watch_engine
-from handler.cli.ordered_runs import in_order
 from handler.cli.run_job import printing, retry, stoppable
 from handler.cli.session import Session, local_user
 from handler.config.settings import Settings, Target
@@ -120,3 +120,20 @@ def duration(text: str, flag: str) -> float:
     if found is None or not limits.least <= found <= limits.most:
         raise click.UsageError(f"{flag}: expected {limits.noun} from {limits.span()}, found {text!r}")
     return found
+
+
+def in_order(targets: Sequence[Target], start: Callable[[Target], Future[Result]]) -> Iterator[Result]:
+    """Start each target's run once those of the targets that it depends on have ended, however they did; yield ends as they come.
+
+    A dependency that isn't among `targets` isn't run; whether it is ready its dependant's run finds out, as it does of all.
+    """
+    known = {target.name: target for target in targets}
+    order = TopologicalSorter({target.name: [each for each in target.depends_on if each in known] for target in targets})
+    order.prepare()
+    running: dict[Future[Result], str] = {}
+    while order.is_active():
+        running |= {start(known[name]): name for name in order.get_ready()}
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            order.done(running.pop(future))
+            yield future.result()

@@ -9,9 +9,19 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from handler.config.github_app_settings import GitHubAppAuth
 from handler.config.secret_ref import SecretRef
 from handler.config.settings_shape import doc as _doc
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubAppAuth:
+    """A GitHub App: short-lived installation tokens, made from its key."""
+
+    app_id: str = _doc("App id or client id.", kind="appId")
+    installation_id: int = _doc("Installation id.", kind="number")
+    private_key: SecretRef = _doc("The app's private key, PEM.")
+    api_url: str = _doc("The API; of an Enterprise Server e.g. https://github.example.com/api/v3.", "https://api.github.com", kind="server")
+
 
 GitHostName = Literal["", "github", "gitlab", "gitea", "bitbucket", "bitbucketserver", "azuredevops"]
 _NAMES = {
@@ -55,3 +65,13 @@ def guessed_host(url: str) -> str:
     if "bitbucket" in name:
         return "bitbucketserver"
     return next((host for word, host in _NAMES.items() if word in name), "")
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestSettings:
+    """Whose rights the API server judges plans on pull requests by."""
+
+    identity: str = _doc(
+        "ServiceAccount, as namespace/name, by whose rights its objects are dry-run; an admission policy must refuse its real writes.",
+        kind="serviceAccount",
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from handler.config.cluster_settings import Cluster
 from handler.config.feedback_settings import FeedbackSettings
-from handler.config.github_app_settings import GitHubAppAuth as GitHubAppAuth  # noqa: PLC0414 - it is imported from here
+from handler.config.feedback_settings import GitHubAppAuth as GitHubAppAuth  # noqa: PLC0414 - it is imported from here
 from handler.config.secret_ref import AwsSecret as AwsSecret  # noqa: PLC0414 - it is imported from here
 from handler.config.secret_ref import SecretRef as SecretRef  # noqa: PLC0414 - it is imported from here
 from handler.config.settings_shape import doc as _doc

@@ -13,13 +13,12 @@ from typing import cast
 
 import yaml
 
-from handler.config import promotion_order, value_formats
+from handler.config import target_order, value_formats
 from handler.config.decode import BAD, Decoder, child, nearest, within
 from handler.config.renderer_settings import AUTO, FILE, HELM, JSONNET, KUSTOMIZE, NIX
 from handler.config.setting_fault import Fault
 from handler.config.settings import Settings, Target, WebhookSettings
 from handler.config.settings_shape import Slot
-from handler.config.target_order import note_mistakes
 from handler.config.value_formats import FORMS
 from handler.config.webhook_providers import STOCK, webhooks_of
 from handler.config.yaml_nodes import ConfigMistakes, compose, join, merged, pairs, scalar, word
@@ -105,7 +104,7 @@ def _settings(root: yaml.MappingNode, file: str, decoder: Decoder, read_include:
         root = _with_targets(root, items)
     named = {scalar(child(item, "name")): item for item in _items(child(root, "targets"))}
     decoder = replace(decoder, choices={**decoder.choices, "target": [*named], "dependency": [*named]})
-    note_mistakes({name: _items(child(item, "dependsOn")) for name, item in named.items()}, decoder.mistakes)
+    target_order.note_mistakes({name: _items(child(item, "dependsOn")) for name, item in named.items()}, decoder.mistakes)
     settings = cast(Settings, decoder.mapping(root, Settings, "", _HEADER))
     if settings is not BAD:
         _promotions(settings, named, decoder.mistakes)
@@ -119,7 +118,7 @@ def _promotions(settings: Settings, named: Mapping[str, yaml.Node], mistakes: Co
         node, below = within(named[name], ("revision", "promoted", fault.field, *fault.within))
         mistakes.add(node, join(f"targets[{name}]", below), fault.message, fault.fix)
 
-    promotion_order.note_mistakes(settings, note)
+    target_order.note_promotions(settings, note)
 
 
 def _header(root: yaml.MappingNode, decoder: Decoder) -> None:

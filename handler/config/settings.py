@@ -12,10 +12,10 @@ from typing import Literal, NewType
 from handler.config.cluster_settings import Cluster as Cluster  # noqa: PLC0414 - it is imported from here
 from handler.config.cluster_settings import Eks as Eks  # noqa: PLC0414 - it is imported from here
 from handler.config.decryption import SOPS, Decryption
+from handler.config.feedback_settings import PullRequestSettings
 from handler.config.git_settings import Repository, Revision, SecretRef, Verify, WebhookSecrets
 from handler.config.page_settings import PageSettings
 from handler.config.post_build import PostBuild
-from handler.config.pull_request_settings import PullRequestSettings
 from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_shape import doc as _doc
 from handler.config.trigger_settings import TriggerSettings

@@ -13,13 +13,12 @@ from typing import Any
 from handler.app.build import Handler
 from handler.inspect.cluster_events import Events
 from handler.inspect.commit_diff import CommitDiff
-from handler.inspect.facts import Json, cut, facts
 from handler.inspect.gap import Gap
 from handler.inspect.inventory_tree import InventoryTree
 from handler.inspect.live_questions import LiveQuestions
 from handler.inspect.look import Ask
 from handler.inspect.orphans import Orphans
-from handler.inspect.plan_questions import PlanQuestions
+from handler.inspect.plan_questions import Json, PlanQuestions, cut, facts
 from handler.inspect.pod_logs import PodLog
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from handler.app.build import Handler
 from handler.inspect.gap import Gap, gap_of
 from handler.inspect.look import Ask, look
 from handler.inspect.orphans import Orphans, orphans_of
 from handler.inspect.shared_looks import SharedLooks
+from handler.model.to_json import ANSWER, plain
 
 AT_ONCE = 2  # plans that are made at once for viewers
 FRESH = 5.0  # seconds for which an answer serves the same question again
@@ -55,3 +58,32 @@ class PlanQuestions:
     def _anew(self, ask: Ask) -> _Answer:
         found = look(self.handler, ask, self.clock())
         return _Answer(gap_of(found), orphans_of(found))
+
+
+Json = dict[str, Any]
+
+
+def facts(found: Gap | Orphans) -> Json:
+    """Return a gap or orphans as JSON: what was seen at the top, beside the lists."""
+    told: Json = plain(found)
+    seen: Json = told.pop("seen")
+    if isinstance(found, Gap):
+        told["due"] = [{"group": due.group, "step": due.step, "object": str(due.identity), "action": due.action} for due in found.due]
+    return seen | told
+
+
+def cut(told: Json, most: int = ANSWER) -> Json:
+    """Return it with as many objects as fit: those that go, then the first; fields are left out before objects; `omitted`: how many are."""
+    name, left = "objects" if "objects" in told else "orphans", most
+    kept: dict[int, Json] = {}
+    for place, each in sorted(enumerate(told[name]), key=lambda one: not one[1].get("deletes")):
+        shown = each
+        size = len(json.dumps(shown))
+        if size > left and shown.get("fields"):
+            shown = each | {"fields": [], "omitted": each["omitted"] + len(each["fields"])}
+            size = len(json.dumps(shown))
+        if size > left:
+            break
+        left -= size
+        kept[place] = shown
+    return told | {name: [kept[place] for place in sorted(kept)], "omitted": told["omitted"] + len(told[name]) - len(kept)}

@@ -15,7 +15,7 @@ from handler.cluster.api import Api
 from handler.cluster.evidence import Evidence
 from handler.cluster.live import Object
 from handler.engine.run.errors import RequestRefused
-from handler.engine.waits.explanation import explain
+from handler.engine.waits.evidence import explain
 from handler.engine.waits.log_tail import LoggedContainer, LogTail, logged_containers, read_container, read_tail
 from handler.health.diagnosis import Live, Subject
 from handler.health.kinds.pods import WITH_PODS, pods_of

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from handler.model.errors import AnnealError
 from handler.queues import message, sqs_client
 from handler.queues.pending import Work
 from handler.queues.sqs import BATCH, Received, SqsEntry, SqsQueue
@@ -134,3 +137,45 @@ def _entry(letter: Letter) -> SqsEntry:
     """Return a new message, with an id of its own: for five minutes the queue drops what has the old one."""
     again = hashlib.sha256(f"redrive {letter.received.id}".encode()).hexdigest()
     return SqsEntry(letter.received.body, letter.received.group or (letter.work.job.target if letter.work else ""), again)
+
+
+_LOG = logging.getLogger("anneal.queue")
+EVERY = 60.0  # seconds between two counts
+Report = Callable[[str, int], None]  # takes the name of the queue of dead letters, and how many it has
+
+
+class DeadLetterCount:
+    """Counts from `start` to `stop`, on a thread of its own."""
+
+    def __init__(self, queue: SqsQueue, report: Report) -> None:
+        self._queue = queue
+        self._report = report
+        self._letters: DeadLetters | None = None
+        self._said = ""
+        self._stop = threading.Event()
+
+    def start(self) -> None:
+        """Count now, and then each minute."""
+        threading.Thread(target=self._work, name="dead letters", daemon=True).start()
+
+    def stop(self) -> None:
+        """Count no more."""
+        self._stop.set()
+
+    def count(self) -> None:
+        """Count once; what keeps it from being counted is said once."""
+        try:
+            self._letters = self._letters or DeadLetters(self._queue)
+            self._report(self._letters.name, self._letters.count())
+        except AnnealError as error:
+            if str(error) != self._said:
+                _LOG.warning("dead letters aren't counted", extra={"fields": {"code": error.code, "seen": str(error)}})
+            self._said = str(error)
+        else:
+            self._said = ""
+
+    def _work(self) -> None:
+        while True:
+            self.count()
+            if self._stop.wait(EVERY):
+                return

@@ -26,13 +26,13 @@ from handler.render.helm.helm_output import read_output
 from handler.render.helm.pieces import Piece
 from handler.render.jsonnet.evaluation import evaluate, find_imports, read_configuration
 from handler.render.jsonnet.gojsonnet import read_program
+from handler.render.jsonnet.jsonnet_output import FIX, rollout_of
 from handler.render.kustomize.kustomize_output import built, read_kustomizations
 from handler.render.lines import lines
 from handler.render.located import encode_located, located
 from handler.render.nix.nix_output import read_nix
 from handler.render.nix.nix_paths import read_paths
 from handler.render.objects import objects
-from handler.render.rollout_document import FIX, rollout_of
 from handler.render.sops.data_keys import unwrap
 from handler.render.sops.encrypted_file import see
 from handler.render.sops.placeholders import stand_in

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from handler.model.hidden_fields import without
 from handler.model.manifest import Manifest, canonical, digest_of
-from handler.model.names import Identity
+from handler.model.names import KUBERNIXOS, Identity
 from handler.model.outside_inputs import LISTED_SECRETS, VALUES
 from handler.model.render import Rendered
 
@@ -36,3 +36,22 @@ def _versions(rendered: Rendered) -> Iterator[Manifest]:
     if (rendered.rollout and rendered.rollout.hidden) or any(each.hidden for each in rendered.manifests):
         read = [each for each in rendered.reads.elsewhere.paths if each[0].startswith((LISTED_SECRETS, VALUES))]
         yield Manifest(Identity("", "", "", ""), "", canonical([*read, *rendered.encrypted]), "")
+
+
+_LENGTH = 62  # hex digits of the sha256: a label's value has at most 63 characters
+
+
+def labelled(rendered: Rendered) -> Rendered:
+    """Return a render whose objects carry the label of `compat: kubernixos`: one checksum of all of them, which is its `checksum`.
+
+    It is of what is declared before it is labelled: the renderer's own (Nix), else the set's. An object's own such label gives way.
+    """
+    checksum = rendered.checksum or set_digest(rendered)[:_LENGTH]
+    return replace(rendered, checksum=checksum, manifests=tuple(_with(manifest, checksum) for manifest in rendered.manifests))
+
+
+def _with(manifest: Manifest, checksum: str) -> Manifest:
+    body = manifest.body()
+    metadata = body["metadata"]
+    metadata["labels"] = {**(metadata.get("labels") or {}), KUBERNIXOS: checksum}
+    return replace(manifest, raw=canonical(body))

@@ -4,7 +4,7 @@
     renderer        tree -> objects                  `RENDERERS`
     with_variables  `${name}` in them written out    variables/
     with_hidden     what of them isn't shown         where the renderer was given values that aren't in git              taint
-    labelled        a label on each of them          for a target with `compat`                                  kubernixos_label
+    labelled        a label on each of them          for a target with `compat`                                  set_digest
 
 Law: what holds for each renderer alike happens here, and no renderer knows of it. Where one is given values that aren't in git (of
 encrypted files, of Secrets), it renders twice more, with either set of placeholders. What differs is hidden; its words are shown only as
@@ -24,10 +24,10 @@ from handler.model.names import KUBERNIXOS
 from handler.model.render import Rendered, RenderRequest
 from handler.model.tree import ReadSet, Tree, printable
 from handler.render.jsonnet.listed_secrets import secrets_of, without_values
-from handler.render.kubernixos_label import labelled
 from handler.render.placeholder_inputs import SecretInputs, charts_of
 from handler.render.render_tools import find
 from handler.render.sandbox import Sandbox, in_memory
+from handler.render.set_digest import labelled
 from handler.render.sops.decrypted_tree import DecryptedTree
 from handler.render.sops.decryptor import TOOL, Decryptor
 from handler.render.taint import with_hidden

@@ -15,8 +15,8 @@ from typing import TypeVar
 
 from handler.model.errors import GitUnavailable, RefNotFound, SourceRefused
 from handler.model.singleflight import SingleFlight
+from handler.source.fetch_cache import MISTAKEN
 from handler.source.git_objects import COMMIT, Objects
-from handler.source.head_cache import MISTAKEN
 
 T = TypeVar("T")
 

@@ -1,15 +1,17 @@
-"""The last commits of git hosts and the fetches under way, one at a time: callers of one commit share a fetch and its error."""
+"""The heads and last commits of git hosts, and the fetches under way, one at a time: callers of one commit share a fetch and its error."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
+from handler.config.git_settings import Revision
 from handler.model.errors import GitUnavailable
+from handler.model.refs import Head
 from handler.model.singleflight import SingleFlight
 from handler.source.fetched_tree import FetchedTree
-from handler.source.head_cache import MISTAKEN
 
 KEPT = 8  # commits of one repository: many small ones take more memory than the bytes that they hold say
 
@@ -91,3 +93,19 @@ class FetchCache:
             self._turn.release()
         self._kept.put((self._owner, sha), tree)
         return tree
+
+
+MISTAKEN = "another run asked the host for it, and failed unexpectedly; see the log"
+
+
+class HeadCache:
+    """The last answer to each question, or the question under way. Safe to share between threads."""
+
+    def __init__(self, ask: Callable[[Revision], Head], clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask = ask
+        self._flights: SingleFlight[tuple[str, str], Head] = SingleFlight(clock, kept=True)
+
+    def get(self, revision: Revision, since: float) -> Head:
+        """Return what a revision names, by an answer of monotonic second `since` or later; infinity: ask now. Raises AnnealError."""
+        key = revision.ref, revision.semver
+        return self._flights.do(key, lambda: self._ask(revision), lambda: GitUnavailable.of(str(revision), MISTAKEN), since)

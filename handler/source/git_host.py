@@ -21,10 +21,9 @@ from handler.model.tree import CommitInfo, printable
 from handler.source import git_protocol
 from handler.source.ancestry import KnownAncestry, leads_to, parents
 from handler.source.bounded_connections import Deadline, Pools
-from handler.source.fetch_cache import FetchCache, TreeCache
+from handler.source.fetch_cache import FetchCache, HeadCache, TreeCache
 from handler.source.fetched_tree import FetchedTree
 from handler.source.git_objects import COMMIT, Accept, Objects, accept_any, read_commit
-from handler.source.head_cache import HeadCache
 from handler.source.host_limits import HostLimits
 from handler.source.http_transport import HttpTransport
 from handler.source.pack import PackBroken, read_pack

@@ -96,7 +96,7 @@ def create_app(
         _read_routes(app, StatusApi(settings, tokens, worker, deliveries, counts))
     paged = settings.page is not None and "page" in parts
     if paged:
-        from handler.web.page.build import add_configured  # noqa: PLC0415 - a door without a page doesn't load it
+        from handler.web.page.routes import add_configured  # noqa: PLC0415 - a door without a page doesn't load it
 
         add_configured(app, settings, secrets, queue, worker, deliveries, tokens.failed, streams="streams" in parts)
     if "ready" in parts:

@@ -29,11 +29,11 @@ from handler.model.pull_request import is_pull_request, lead_target
 from handler.model.result import Outcome, Result
 from handler.model.run_event import InstanceGone
 from handler.queues.bulkheads import Bulkheads
+from handler.queues.dead_letters import DeadLetterCount
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.inline import Inline
 from handler.queues.pending import Work
 from handler.queues.sqs import SqsQueue
-from handler.worker.dead_letter_count import DeadLetterCount
 from handler.worker.health_watch.cluster_watch import HealthWatch
 from handler.worker.health_watch.scopes import WatchConnections
 from handler.worker.heartbeat_renewal import HeartbeatRenewal

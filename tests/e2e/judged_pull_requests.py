@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from handler.cli.needed_rights import WRITES, Grant
-from handler.cli.planner_rights import planner_documents
-from handler.config.pull_request_settings import PullRequestSettings
+from handler.cli.rbac import planner_documents
+from handler.config.feedback_settings import PullRequestSettings
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, deployment
 from tests.e2e.one_target import PATH, Shop

@@ -14,7 +14,7 @@ from handler.config.git_settings import Revision
 from handler.model.errors import GitUnavailable, RefNotFound
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo, Tree
-from handler.source.head_cache import HeadCache
+from handler.source.fetch_cache import HeadCache
 from tests.fakes.source_tree import FakeTree
 
 Files = Mapping[str, str]

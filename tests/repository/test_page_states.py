@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from handler.inspect.signs import INVENTORY, OBJECTS
-from handler.web.page.standing import _RULES
+from handler.web.page.target_view import _RULES
 from tests.repository.pages import ROOT
 
 PAGE = (ROOT / "docs/page.md").read_text()

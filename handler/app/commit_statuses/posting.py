@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from handler.app.commit_statuses.host_lane import DueLook
+from handler.app.target_runner import TargetRunner
 from handler.config.settings import Settings, Target
 from handler.model.commit_status import CommitStatus, StatusState, fitting, status_context
 from handler.model.errors import AccessDenied, AnnealError, AuthorError, GitUnavailable, Moved
 from handler.model.host_answer import HostRefusal
+from handler.model.tree import ReadSet
 from handler.state import commit_status_update
 from handler.state.record import State
 from handler.state.recorded_commit_status import RecordedCommitStatus
@@ -50,7 +52,7 @@ class RecordsAndHosts(Protocol):
         """Return the API of the git host of a target's repository. Raises ConfigInvalid."""
 
     def is_overtaken(self, target: Target, state: State, status: RecordedCommitStatus) -> bool:
-        """Whether a commit that only a webhook has named was overtaken (`hinted_commits`). Raises AnnealError."""
+        """Whether a commit that only a webhook has named was overtaken. Raises AnnealError."""
 
     def proves(self, target: Target, commit: str) -> bool:
         """Whether a target's revision leads to a commit. Raises AnnealError."""
@@ -179,3 +181,23 @@ def _is_news(look: _Look, status: RecordedCommitStatus) -> bool:
 
 def _marked(state: State, look: _Look) -> State:
     return commit_status_update.without(commit_status_update.posted(state, look.done), look.dropped)
+
+
+def is_overtaken(ways: TargetRunner, target: Target, state: State, status: RecordedCommitStatus) -> bool:
+    """Return whether a commit that only a webhook has named was overtaken: no run aimed at it, because a newer one came before.
+
+    So it is where what the record is on leads back to it, and it reads otherwise than what was recorded before: what changes nothing has no
+    end to be shown. A payload is a hint, so the git host is asked.
+
+    Raises AnnealError: the host, or what isn't git, can't be asked now.
+    """
+    head = state.attempt.commit if state.attempt else state.held.commit if state.held else state.commit
+    try:
+        if not head or not ways.ancestry(target).reaches(head, status.commit):
+            return False
+        preparer = ways.preparer(target, ways.discovery(target))
+        tree, outside = preparer.tree(status.commit), preparer.outside(state.render, status.commit)
+    except AuthorError:
+        return False  # gone, or no commit that the target takes
+    reads = ReadSet(tuple((path, "") for path in state.reads_paths)).on(tree, outside.ask)
+    return reads.digest() != status.unless

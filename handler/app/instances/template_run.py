@@ -19,11 +19,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from handler.app.instances.instance_end import may_not_end, planned_end
-from handler.app.instances.recent_ends import ended_lately, with_ends
+from handler.app.instances.instance_run import may_not_end, planned_end
 from handler.app.instances.recorded_instances import records_of
 from handler.app.instances.registry import Instances, replace_name, trigger_of
-from handler.app.instances.vanished import Kept, look_for, retiring
+from handler.app.instances.vanished import Kept, ended_lately, look_for, retiring, with_ends
 from handler.app.record_summaries import TOOLING, listed
 from handler.app.target_runner import TargetRunner
 from handler.cluster.parallel import together

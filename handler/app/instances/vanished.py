@@ -1,12 +1,14 @@
 """Whether an instance's object is gone for certain; what else may hide it, says why nothing of the instance is pruned.
 
 Law: gone is what the server says isn't there (a GET), while it serves the kind by the definition that the record knows. A definition that
-is gone, goes, or was made anew has taken all of its objects along: that is no wish about any of them.
+is gone, goes, or was made anew has taken all of its objects along: that is no wish about any of them. What was let
+go within a minute is one entry of the template's history, so that it is counted across restarts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from handler.app.instances.listed_objects import KindNotServed, Kinds, served
@@ -16,10 +18,14 @@ from handler.config.settings import Target
 from handler.config.trigger_settings import WatchedResource
 from handler.model.api_groups import is_kubernetes_own
 from handler.model.errors import AccessDenied, ApiRefused
+from handler.model.event import Job
 from handler.model.instance import instance_name
-from handler.model.names import Identity, Resource
+from handler.model.names import Identity, Resource, run_id
+from handler.model.result import Outcome
 from handler.plan.admission import CRD
-from handler.state.record import RecordedInstance
+from handler.state import run_history
+from handler.state.record import RecordedInstance, Run
+from handler.state.record_format import seconds_of, stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +129,30 @@ def definition_of(ways: Kinds, template: Target, resource: Resource) -> tuple[st
     if live is None:
         return "", False  # of an aggregated API, or gone: then it isn't served
     return str(live["metadata"].get("uid") or ""), bool(live["metadata"].get("deletionTimestamp"))
+
+
+TOGETHER = 60.0
+"""Seconds in which instances that vanish count as vanishing together."""
+_ENDED = "ended"
+
+
+def with_ends(history: tuple[Run, ...], job: Job, names: Collection[str], now: float) -> tuple[Run, ...]:
+    """Return a template's history with instances that a run lets go. `names`: theirs; `now`: Unix seconds."""
+    before = history[0] if history and _ENDED in history[0].counts else None
+    if before and now - seconds_of(before.started) < TOGETHER:
+        count = before.counts[_ENDED] + len(names)
+        known = [each for each in before.changed if each.endswith(_ENDED)]
+        return (replace(before, counts={_ENDED: count}, changed=_lines(known, names, count), last=stamp(now)), *history[1:])
+    entry = Run(job.run or run_id(job.target), job.cause, str(Outcome.APPLIED), stamp(now), last=stamp(now), actor=job.actor)
+    entry = replace(entry, message="their objects are gone", counts={_ENDED: len(names)}, changed=_lines([], names, len(names)))
+    return run_history.append(history, entry)
+
+
+def _lines(known: list[str], names: Collection[str], count: int) -> tuple[str, ...]:
+    lines = (*known, *(f"{name} {_ENDED}" for name in names))[: run_history.CHANGED]
+    return lines if len(lines) == count else (*lines[:-1], f"and {count - len(lines) + 1} more")
+
+
+def ended_lately(history: tuple[Run, ...], now: float) -> int:
+    """Return how many instances were let go together with what vanishes now."""
+    return sum(each.counts.get(_ENDED, 0) for each in history if _ENDED in each.counts and now - seconds_of(each.last) < TOGETHER)

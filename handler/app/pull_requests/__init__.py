@@ -1,7 +1,6 @@
 """Plans on pull requests: what merging one would change, as one comment for all targets of its repository, and a status of its head.
 
     pull_request_run     one job: what the host says of it -> the merge -> each target's plan -> the comment, the status
-    plan_command         whether a comment asks for the plan
     merge_result         base, head, and the tree of both
     target_preview       one target's plan of that tree (`handler.engine.planner.preview`), without values that aren't in git
     plan_comment         the plans as Markdown

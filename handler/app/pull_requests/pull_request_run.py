@@ -15,11 +15,11 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from handler.app.pull_requests.comment_post import PlanComment
 from handler.app.pull_requests.merge_result import merge_result
-from handler.app.pull_requests.plan_command import is_asked
 from handler.app.pull_requests.plan_comment import BEGINS, PlanOf, status_of, text
 from handler.app.pull_requests.target_preview import UNPLANNED, TargetPreview, preview_target
 from handler.app.target_runner import TargetRunner
@@ -32,7 +32,7 @@ from handler.model.commit_status import CommitStatus, StatusState, fitting, stat
 from handler.model.errors import AccessDenied, AnnealError, AuthorError, ConfigInvalid, NewerHead, Problem, Stopping
 from handler.model.event import Job
 from handler.model.host_answer import HostBusy, HostRefusal
-from handler.model.pull_request import PullRequest, pull_request_of
+from handler.model.pull_request import COMMAND, PullRequest, pull_request_of
 from handler.model.refs import is_commit_id
 from handler.model.result import Outcome, Result
 
@@ -213,3 +213,13 @@ class PullRequestRuns:
             return replace(each, preview=without_handed_over(each.preview, declared, mine.prune)) if each.preview else each
 
         return [*map(one, previews)]
+
+
+def is_asked(api: GitHostApi, number: int, comments: Sequence[str]) -> bool:
+    """Return whether one of these comments, by their ids, asks for the plan of a pull request. Raises what the host raises."""
+    return any(_asks(api, number, comment) for comment in reversed(comments))
+
+
+def _asks(api: GitHostApi, number: int, id: str) -> bool:  # noqa: A002 - as `HostComment` has it
+    comment = api.comment(number, id)
+    return comment is not None and comment.text.strip() == COMMAND and api.may_write(comment.author)

@@ -5,17 +5,16 @@ A source of manifests is a target of its own; one that only lends values files (
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from handler.cli.importing.argocd_jsonnet import put_jsonnet
 from handler.cli.importing.argocd_parameters import BUILD_VALUES, OF_BUILD, helm_sets
 from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
 from handler.cli.importing.flux_sources import plain_range
-from handler.cli.importing.references import References
-from handler.cli.importing.repositories import put_repository
+from handler.cli.importing.references import References, put_repository
 from handler.cli.importing.target_draft import NotATarget, TargetDraft, complaint
 
 _REF = re.compile(r"\$([A-Za-z0-9_-]+)/(.*)")
@@ -277,3 +276,43 @@ def _put_values(part: TargetDraft, helm: SourceField, application: CustomResourc
         text.itself("is empty")
     if not whole.mapping():
         whole.itself("is empty")
+
+
+_PROGRAM = re.compile(r"[^*?\[\]{}]+\.jsonnet")
+_EACH = (
+    "Argo CD evaluates each *.jsonnet of the directory; name one program, which may import the others:"
+    " renderer: {type: jsonnet, entrypoint: main.jsonnet}"
+)
+
+
+def put_jsonnet(part: TargetDraft, directory: SourceField) -> None:
+    """Take over the program, its variables and its directories of imports."""
+    include, jsonnet = directory.at("include"), directory.at("jsonnet")
+    if _PROGRAM.fullmatch(include.text()):
+        part.take(include, "renderer.entrypoint", include.text(), "treeFile")
+    else:
+        (include if include.text() else jsonnet).lost(_EACH, halts=True)
+    for key, option in (("extVars", "extVars"), ("tlas", "topLevelArguments")):
+        if values := _values(jsonnet.at(key), f"renderer.{option}"):
+            part.put(f"renderer.{option}", values)
+    if jsonnet.at("libs").texts():
+        part.take(jsonnet.at("libs"), "renderer.jpath", [each.lstrip("/") for each in jsonnet.at("libs").texts()], "treeFile")
+    for key in ("recurse", "exclude", "disableExtensionFilter"):
+        directory.at(key).itself("one program is rendered")
+
+
+def _values(variables: SourceField, place: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in variables.items():
+        name, text, code = each.at("name").text(), each.at("value").text(), each.at("code").flag()
+        if not name or BUILD_VALUES.search(text):
+            each.lost(OF_BUILD if name else "has no name", halts=True)
+            continue
+        try:
+            found[name] = json.loads(text) if code else text
+        except ValueError:
+            each.lost("is code, of which a configuration takes JSON only; write it into the program", halts=True)
+            continue
+        for key in ("name", "value", "code"):
+            each.at(key).set(place)
+    return found

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, SourceField
-from handler.cli.importing.repositories import put_repository
+from handler.cli.importing.references import put_repository
 from handler.cli.importing.target_draft import HOME_CLUSTER, NotATarget, TargetDraft, judged
 from handler.config.git_settings import token_user
 

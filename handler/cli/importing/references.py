@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from handler.cli.importing.custom_resource import LOST, SET, CustomResource, FieldNote
-from handler.cli.importing.repositories import url_part
+from handler.cli.importing.custom_resource import LOST, SET, CustomResource, FieldNote, SourceField
 from handler.cli.importing.target_draft import NotATarget, TargetDraft
+from handler.config.git_settings import git_url, token_user
 from handler.model.errors import Problem
 from handler.model.names import Identity, kubectl
 from handler.model.tree import printable
@@ -89,3 +90,31 @@ def reading(source: CustomResource) -> Iterator[None]:
     except NotATarget as refused:
         source.note(LOST, (), refused.why)
         raise NotATarget(f"takes from {source}, which {refused.why}", refused.problem) from None
+
+
+_USERINFO = re.compile(r"^(https?://)[^/]*@")
+
+
+def put_repository(part: TargetDraft, found: SourceField) -> str:
+    """Take over a git URL, without credentials that it holds; return it. Raises NotATarget: no target can follow it."""
+    given = found.text()
+    url = git_url(given)
+    clean = _USERINFO.sub(r"\1", url)
+    text = "rewritten from host:path" if url != given else ""
+    if clean != url:
+        text = "held credentials, which aren't printed: put the password into GIT_TOKEN"
+        part.put("repository.auth", {"basic": {"username": token_user(clean), "password": {"env": "GIT_TOKEN"}}})
+    if not part.take(found, "repository.url", clean, "url", text):
+        raise NotATarget("has a URL that no target can follow")
+    if clean.startswith("ssh://"):
+        part.put("repository.auth", {"ssh": {"privateKey": {"env": "GIT_SSH_KEY"}, "knownHosts": "/etc/anneal/known_hosts"}})
+    return clean
+
+
+def url_part(url: str) -> TargetDraft:
+    """Return the repository and branch that a flag names. Raises NotATarget."""
+    part = TargetDraft()
+    named = CustomResource({"url": url}, "command line")
+    put_repository(part, named.fields.at("url"))
+    part.put("revision", {"branch": "main"})
+    return part

@@ -11,16 +11,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from handler.config.settings import Target
 from handler.engine.health.target_health import HealthLook, judged, patience_of, removed_jobs, renewed
 from handler.engine.planner.desired import Inputs
 from handler.engine.planner.due import recovers
 from handler.engine.planner.planner import Planned
 from handler.engine.run import former_record, transitions
 from handler.engine.run.dependencies import Dependencies
-from handler.engine.run.instance_record import recorded_instance
 from handler.engine.run.promotion import NO_PROMOTION, Promotion
 from handler.engine.run.recovery_scan import FoundMembers, scan
-from handler.model.errors import AnnealError, LeaseLost, Stopping, Suspended
+from handler.model.errors import AnnealError, LeaseLost, StateInvalid, Stopping, Suspended
 from handler.model.event import RESOURCE, Job
 from handler.model.names import FIELD_MANAGER, Identity, run_id
 from handler.model.outside_inputs import APIS, OutsideInputs
@@ -34,7 +34,7 @@ from handler.model.tree import CommitInfo, ReadSet, Tree
 from handler.plan import guards
 from handler.state import run_history
 from handler.state.lease import HeldLease
-from handler.state.record import Run, State, TargetHealth
+from handler.state.record import RecordedInstance, Run, State, TargetHealth
 from handler.state.record_format import seconds_of
 from handler.state.store import StoredState
 from handler.state.suspension import CONFIGURED, suspension
@@ -355,3 +355,16 @@ class RunContext:
     def problem_result(self, outcome: Outcome, error: AnnealError) -> Result:
         """Return the end of a run that an error ended."""
         return replace(self.result(outcome, str(error)), problems=error.problems, who=error.who, code=error.code)
+
+
+def recorded_instance(target: Target, state: State) -> RecordedInstance | None:
+    """Return what a run of a target records. Raises StateInvalid: the record is of another object, whose name was cut to the same."""
+    instance, known = target.instance, state.instance
+    if instance is None:
+        return known
+    if known is not None and known.identity != instance.identity:
+        seen = f"its record is of {known.identity}, and {instance.identity} has the same name as a target"
+        raise StateInvalid.of(f"target {target.name}", seen, fix=f"give {instance.identity} another name")
+    before = known.definition if known and (known.uid == instance.uid or not instance.definition) else ""
+    definition = before or instance.definition  # one object has one definition, whatever a look that came late pairs it with
+    return RecordedInstance(instance.identity, instance.uid, definition, instance.generation)

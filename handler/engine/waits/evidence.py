@@ -11,15 +11,14 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
 
-from handler.cluster.evidence import Evidence
+from handler.cluster.evidence import Evidence, happened
 from handler.engine.run.context import RunContext
-from handler.engine.waits.explanation import explain
 from handler.engine.waits.log_tail import recorded
-from handler.health.diagnosis import Finding, Subject, names
+from handler.health.diagnosis import Finding, NamespaceSight, Subject, Warned, diagnose, names
 from handler.model.field_masking import without_credentials
 from handler.model.names import Identity
 from handler.model.tree import printable
@@ -185,3 +184,26 @@ class EvidenceLooks:
 
 
 _SAME = Finding(("",))  # the finding of an object that a look had no time for: its text stays
+
+
+_SINGLE = 3  # objects of one namespace whose pods are asked for by their labels; of more, the namespace's are read
+
+
+def explain(evidence: Evidence, subjects: Iterable[Subject], since: float, now: float) -> dict[Identity, Finding]:
+    """Return what explains each object (none: not while something is unread). `since`, `now`: by the API server's clock."""
+    spaces: dict[str, list[Subject]] = defaultdict(list)
+    for subject in subjects:
+        spaces[subject.identity.namespace].append(subject)
+    found: dict[Identity, Finding] = {}
+    for namespace, mine in spaces.items():
+        sight = _seen(evidence, namespace, mine, since, now)
+        each_one = {subject.identity: diagnose(subject, sight) for subject in mine}
+        found |= {identity: each for identity, each in each_one.items() if each.causes or not evidence.broken}
+    return found
+
+
+def _seen(evidence: Evidence, namespace: str, subjects: Iterable[Subject], since: float, now: float) -> NamespaceSight:
+    selectors = dict.fromkeys(subject.selector for subject in subjects if subject.has_pods)
+    asked = [*selectors] if len(selectors) <= _SINGLE and all(selectors) else [""]
+    pods = [each for selector in (asked if selectors else ()) for each in evidence.pods(namespace, selector)]
+    return NamespaceSight.of(pods, [Warned.of(each, happened(each)) for each in evidence.warnings(namespace)], since, now)

@@ -17,6 +17,7 @@ from typing import Any
 
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest
+from handler.model.rollout import API_VERSION, KIND
 from handler.model.tree import printable
 from handler.render.document import MAX_DEPTH, Document
 from handler.render.documents import judge
@@ -24,7 +25,6 @@ from handler.render.folders import IGNORE_FILE
 from handler.render.frames import Row, decode, encode
 from handler.render.jsonnet.jsonnet_errors import pointer
 from handler.render.objects import objects, type_name
-from handler.render.rollout_document import rollout_of
 from handler.render.scalars import number
 
 _EXACT = 16  # digits from which on a double isn't every whole number
@@ -173,3 +173,21 @@ def decode_output(frame: bytes) -> OutputRow:
         if isinstance(text, str):
             return OutputKey(text)
     return decode(frame)
+
+
+FIX = f"write one document of kind: {KIND}, apiVersion: {API_VERSION}"
+
+
+def rollout_of(body: Any, place: str) -> Manifest | Problem:
+    """Return a Rollout, or its mistake, whose subject is the field. What it says is read by `handler.rollout.spec`."""
+    if not isinstance(body, dict):
+        return Problem("document", "is no Rollout but a list or a plain value", place, FIX)
+    kind = body.get("kind")
+    if kind != KIND:
+        seen = printable(kind, 80) if isinstance(kind, str) and kind else "missing"
+        return Problem("kind", f"is {seen}, not {KIND}", place, FIX)
+    if not isinstance(body.get("apiVersion"), str):
+        return Problem("apiVersion", "is missing", place, FIX)
+    if not isinstance(body.get("metadata") or {}, dict):
+        return Problem("metadata", "isn't a mapping", place, "write metadata: {name: …}")
+    return Manifest.of({**body, "metadata": body.get("metadata") or {}}, place)

@@ -13,10 +13,10 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from handler.config.decryption import SOPS, Decryption
 from handler.model.deadline import LEAST, left
-from handler.model.decryption_keys import DecryptionKeys
 from handler.model.errors import AnnealError, DecryptionRefused, ManifestInvalid, Problem, RenderFailed, Stopping
 from handler.model.tree import MAX_PATH, printable
 from handler.render.frames import decode_problem
@@ -28,6 +28,17 @@ from handler.render.sops.encrypted_file import EncryptedFile, Unit
 from handler.render.sops.placeholders import decode_placeholders
 from handler.render.sops.plain_file import decode_plain
 from handler.render.sops.sops_metadata import KmsKey, MetadataRefused, SopsMetadata, allowing, refusal
+
+
+class DecryptionKeys(Protocol):
+    """The keys of one target, asked for at each render. Nothing of git chooses one."""
+
+    def age(self) -> tuple[str, ...]:
+        """Return the texts of its age secrets, as they are now. Raises SecretUnavailable."""
+
+    def kms(self, arn: str, wrapped: bytes, context: Mapping[str, str], place: str) -> bytes:
+        """Unwrap a data key by a listed KMS key, under the handler's own identity. `place`: the file, for errors. Raises AnnealError."""
+
 
 TOOL = SOPS
 LIMITS = ProgramLimits(memory=512 << 20, cpu=20, seconds=30.0, output=64 << 20, file=1 << 20, space=64 << 20, entries=1000)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from flask import Request, Response, request
+from werkzeug.datastructures import Headers
 
 from handler.config.page_settings import PageSettings
 from handler.config.secrets import Accepting, PageSecrets
 from handler.model.errors import Forbidden, SecretUnavailable, SenderError
 from handler.triggers.signature import MAX_HEADER
-from handler.web.page import proxy_headers, same_site
+from handler.web.page import proxy_headers
 from handler.web.page.proxy_headers import Forged, Named
 from handler.web.page.rendering import stranger_html
 from handler.web.page.roles import PageSession, Visitor, grants, known_groups
@@ -88,7 +90,7 @@ class PageAccess:
 
     def require_csrf(self, visitor: Visitor, asked: Request) -> None:
         """Raise Forbidden unless a POST was sent by a form that this visitor was shown on this page."""
-        same_site.require_own(asked.headers, self._page.url)
+        require_own(asked.headers, self._page.url)
         sent = bounded_form(asked).get("csrf", "")
         if not hmac.compare_digest(sent.encode(), self.csrf(visitor).encode()):
             raise Forbidden.of("form", "isn't one that you were shown, or your session has changed", fix="reload the page, and try again")
@@ -101,7 +103,7 @@ class PageAccess:
     def sign_in_path(self, asked: Request) -> str:
         """Return where a visitor signs in who then comes back to what he asked for."""
         query = asked.query_string.decode("latin-1")
-        path = same_site.own_path(asked.path + (f"?{query}" if query else ""))
+        path = own_path(asked.path + (f"?{query}" if query else ""))
         return LOGIN if path == "/" else f"{LOGIN}?next={quote(path, safe='/')}"
 
     def routes(self) -> tuple[PageRoute, ...]:
@@ -168,7 +170,7 @@ class PageAccess:
         return self._form(200)
 
     def _login(self) -> Response:
-        same_site.require_own(request.headers, self._page.url, known=True)
+        require_own(request.headers, self._page.url, known=True)
         form = bounded_form(request)
         given, known = form.get("token", "").strip().encode(), self._known()
         found = known.token(given[: MAX_HEADER + 1]) if self._page.tokens else None
@@ -182,7 +184,7 @@ class PageAccess:
 
     def _start(self) -> Response:
         try:
-            url, pending = self._way().start(same_site.own_path(request.args.get("next", "")))
+            url, pending = self._way().start(own_path(request.args.get("next", "")))
         except SenderError as error:
             return self._refused(error)
         response = away(url)
@@ -205,7 +207,7 @@ class PageAccess:
 
     def _begun(self, session: PageSession, path: str) -> Response:
         """Begin a session, always a new one, and go where it was asked for."""
-        response = away(same_site.own_path(path))
+        response = away(own_path(path))
         if not self._cookies.begin(response, self._known().key, session):
             return self._form(401, "you are in too many groups of the table of roles for a cookie to hold")
         _LOG.info("signed in", extra={"fields": {"actor": session.name, "way": session.way}})
@@ -233,7 +235,7 @@ class PageAccess:
 
     def _form(self, status: int, problem: str = "", path: str | None = None) -> Response:
         """Return the form to sign in, with what went wrong before."""
-        path = same_site.own_path(request.args.get("next", "") if path is None else path)
+        path = own_path(request.args.get("next", "") if path is None else path)
         ways = {"tokens": bool(self._page.tokens), "oidc": self._oidc is not None, "proxy": self._page.proxy is not None}
         html = self._render("login.html", problem=problem, next=path, oidc_path=f"{OIDC}?next={quote(path, safe='/')}", **ways)
         return Response(html, status, mimetype="text/html")
@@ -258,3 +260,28 @@ def _oidc(page: PageSettings) -> OidcSignIn:
     if page.oidc is None:
         raise ValueError("page.oidc is missing")
     return OidcSignIn(page, IdentityProvider(page.oidc))
+
+
+_PATH = re.compile(r"/(?:ui/(?!log(?:in|out)(?:[/?]|$))[A-Za-z0-9_/-]{0,300})?(?:\?[A-Za-z0-9._~/=&:,+%*-]{0,500})?")
+_FIX = "open the page at its own address, and try again there"
+
+
+def require_own(headers: Headers, origin: str, *, known: bool = False) -> None:
+    """Raise Forbidden where a browser says that a request comes from elsewhere.
+
+    `origin`: of our page; `known`: where it comes from must be said at all, for nothing else (a form's token) proves it.
+    """
+    site, sent = headers.get("Sec-Fetch-Site", ""), headers.get("Origin", "")
+    if site == "same-origin":
+        own = sent in ("", "null", origin)  # `null`: a page whose referrer policy hides it; the browser itself vouches for the site
+    elif site in ("", "none"):
+        own = sent == origin or (not sent and not known and not site)
+    else:
+        own = False
+    if not own:
+        raise Forbidden.of("request", "comes from another site, or its browser doesn't say from where", fix=_FIX)
+
+
+def own_path(text: str) -> str:
+    """Return a place to go to after signing in: a path of the page, as it was asked for; anything else becomes the overview."""
+    return text if _PATH.fullmatch(text) else "/"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
-from handler.web.page.sparkline import Sparkline, sparkline
-from handler.web.page.standing import STANDINGS, Badge, Row, standing, urgency
+from handler.app.times import span
+from handler.model.result import FAILURES, IN_SYNC, Outcome
+from handler.web.page.target_view import STANDINGS, Badge, standing, urgency
 
+Json = Mapping[str, Any]
 OVERVIEW = "/"  # the topic of changes of all targets: no target has that name
 PAGE = 500  # rows of one answer
 _SEARCHED = ("target", "repository", "revision", "path", "cluster", "subject", "author", "commit", "pin", "phase", "health")
@@ -20,7 +24,7 @@ _SEARCHED = ("target", "repository", "revision", "path", "cluster", "subject", "
 class RowView:
     """What a row shows. `row`: of `/api/targets`; `text`: what a search looks at, in lower case."""
 
-    row: Row
+    row: Json
     standing: Badge
     runs: Sparkline
     text: str
@@ -70,7 +74,7 @@ class FoundTargets:
         return sum(number for _, number in self.counts)
 
 
-def row_view(row: Row) -> RowView:
+def row_view(row: Json) -> RowView:
     """Return what a row shows."""
     found = standing(row)
     return RowView(row, found, sparkline(row["recent"]), " ".join([*(str(row[name]) for name in _SEARCHED), found.word]).lower())
@@ -93,7 +97,7 @@ def link(asked: Choice, **other: Any) -> str:
     return f"/?{query}" if query else "/"
 
 
-def overview(rows: Iterable[Row], asked: Choice) -> FoundTargets:
+def overview(rows: Iterable[Json], asked: Choice) -> FoundTargets:
     """Return what the overview shows."""
     views = [row_view(row) for row in rows]
     words = asked.words.lower().split()
@@ -111,3 +115,64 @@ def _ordered(views: Sequence[RowView], order: str) -> list[RowView]:
     if order == "newest":
         return sorted(sorted(views, key=_ORDERS["name"]), key=lambda view: str(view.row["applied"]), reverse=True)
     return sorted(views, key=_ORDERS[order])
+
+
+HEIGHT, WIDTH, GAP = 20, 6, 2
+_LEAST = 6  # of the height: a run that took no time is seen, too
+_LONGEST = 300.0  # seconds of a run that fills the height
+_TONES = (
+    *((outcome, "good") for outcome in IN_SYNC),
+    *((outcome, "bad") for outcome in FAILURES),
+    (Outcome.HELD, "warn"),
+    (Outcome.DRIFTED, "warn"),
+    (Outcome.WAITING, "moving"),
+)
+_BY_OUTCOME: Mapping[str, str] = {str(outcome): tone for outcome, tone in _TONES}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One run. `x`, `y`, `height`: its place in the picture."""
+
+    x: int
+    y: int
+    height: int
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sparkline:
+    """The picture, the newest run at the right. `paths`: the bars of each colour as one path; `text`: the same in words."""
+
+    bars: tuple[Bar, ...]
+    paths: tuple[tuple[str, str], ...]
+    width: int
+    text: str
+
+
+def sparkline(recent: Sequence[Mapping[str, Any]]) -> Sparkline:
+    """Draw runs. `recent`: `outcome`, `seconds` of each, the newest first."""
+    return _drawn(tuple((str(run["outcome"]), float(run["seconds"])) for run in recent))
+
+
+@lru_cache(2048)  # an overview has hundreds, and most are as they were
+def _drawn(runs: tuple[tuple[str, float], ...]) -> Sparkline:
+    bars = tuple(_bar(place, outcome, seconds) for place, (outcome, seconds) in enumerate(reversed(runs)))
+    words = ", ".join(f"{outcome} in {span(seconds)}" for outcome, seconds in runs)
+    paths = tuple((tone, "".join(_path(bar) for bar in bars if bar.tone == tone)) for tone in dict.fromkeys(bar.tone for bar in bars))
+    return Sparkline(bars, paths, max(len(bars) * (WIDTH + GAP) - GAP, 1), f"last runs, newest first: {words}" if words else "no run yet")
+
+
+def _path(bar: Bar) -> str:
+    return f"M{bar.x} {bar.y}h{WIDTH}v{bar.height}h-{WIDTH}z"
+
+
+def _bar(place: int, outcome: str, seconds: float) -> Bar:
+    share = min(math.log1p(max(seconds, 0.0)) / math.log1p(_LONGEST), 1.0)
+    height = round(_LEAST + (HEIGHT - _LEAST) * share)
+    return Bar(place * (WIDTH + GAP), HEIGHT - height, height, tone_of(outcome))
+
+
+def tone_of(outcome: str) -> str:
+    """Return the colour of a run's end."""
+    return _BY_OUTCOME.get(outcome, "quiet")

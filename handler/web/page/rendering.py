@@ -1,14 +1,19 @@
-"""HTML of what views found, by Jinja: everything is escaped, and a name that a template doesn't get is an error."""
+"""HTML of what views found, by Jinja: everything is escaped, and a name that a template doesn't get is an error.
+
+Links lead to http and https alone, and only to where the configuration says git is; what else is written is shown as text.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -16,11 +21,12 @@ from handler import __version__
 from handler.app.times import ago, span, until
 from handler.inspect.signs import FATES, FIELDS, INVENTORY, OBJECTS, Sign
 from handler.model.numbers import counted, many
+from handler.model.plan import Action
 from handler.model.pull_request import lead_target
+from handler.plan.gap import GOES, FieldState
 from handler.state.record_format import seconds_of
-from handler.web.page.links import commit_address, repository_address
-from handler.web.page.planned_writes import planned_writes
 
+Json = Mapping[str, Any]
 S = TypeVar("S", bound=str)
 STATIC = "/ui/static/"
 TYPES = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
@@ -99,3 +105,67 @@ def static(name: str) -> bytes:
 def asset(name: str) -> str:
     """Return the path of a static file, which changes with its content."""
     return f"{STATIC}{hashlib.sha256(static(name)).hexdigest()[:12]}/{name}"
+
+
+_COMMIT_PATHS = (
+    (re.compile(r"(^|\.)bitbucket\."), "commits"),
+    (re.compile(r"(^|\.)gitlab\."), "-/commit"),
+    (re.compile(r"(^|\.)(github|gitea|forgejo|codeberg)\."), "commit"),
+)
+"""Where a git host shows a commit, by the host's name; of another one nothing is assumed."""
+_SSH = re.compile(r"(?:ssh://)?(?:[^@/]+@)?(?P<host>[A-Za-z0-9.-]+)(?::\d+/|[:/])(?P<path>[^:]+?)/?$")
+_SHA = re.compile(r"[0-9a-f]{40,64}")
+
+
+def web_address(text: str) -> str:
+    """Return an address that a link may lead to; empty: it isn't http or https, or holds a password."""
+    try:
+        parts = urlsplit(text)
+        safe = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+    except ValueError:
+        return ""
+    return text if safe and text.isprintable() and not set(text) & set(" \"'<>\\`") else ""
+
+
+def repository_address(url: str) -> str:
+    """Return where people look at a repository; empty: not known."""
+    if url.startswith(("http://", "https://")):
+        return web_address(url.removesuffix(".git"))
+    found = _SSH.fullmatch(url)
+    known = found and any(name.search(found["host"]) for name, _ in _COMMIT_PATHS)
+    return web_address(f"https://{found['host']}/{found['path'].removesuffix('.git')}") if found and known else ""
+
+
+def commit_address(url: str, commit: str) -> str:
+    """Return where people look at a commit; empty: not known of this host."""
+    place = repository_address(url)
+    host = urlsplit(place).hostname or ""
+    path = next((path for name, path in _COMMIT_PATHS if name.search(host)), "")
+    return f"{place}/{path}/{commit}" if path and _SHA.fullmatch(commit) else ""
+
+
+WRITES = (Action.CREATE, Action.UPDATE, Action.RECREATE)
+_LOUD = (FieldState.DIFFERS, FieldState.UNDECLARED)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """One object. `state`: of the gap; `fields`: those that change; `more`: how many aren't listed that may."""
+
+    object: str
+    state: str
+    action: str
+    fields: tuple[Json, ...]
+    more: int
+
+
+def planned_writes(plan: Json) -> tuple[PlannedWrite, ...]:
+    """Return what a gap's next run would write: of each object the fields that change, and how many there is no room for."""
+    return tuple(_write(each) for each in plan["objects"] if each["action"] in WRITES)
+
+
+def _write(each: Json) -> PlannedWrite:
+    changing: Sequence[Json] = [field for field in each["fields"] if field["state"] == FieldState.DIFFERS or field["why"] == GOES]
+    listed = sum(field["state"] in _LOUD for field in each["fields"])
+    more = sum(each["counts"].get(state, 0) for state in _LOUD) - listed
+    return PlannedWrite(each["object"], each["state"], each["action"], tuple(changing), more)

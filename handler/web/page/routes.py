@@ -1,4 +1,4 @@
-"""The page's paths: which view each leads to, and what stands before all of them.
+"""Puts the page together, where one is configured: its paths, which view each leads to, and what stands before all of them.
 
 Law: a target that a visitor doesn't see is answered as one that isn't there. What changes anything is a POST that carries the form's token.
 """
@@ -6,25 +6,49 @@ Law: a target that a visitor doesn't see is answered as one that isn't there. Wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from handler.config.instance_target import configured_as
+from handler.config.secrets import Accepting
+from handler.config.settings import Settings
 from handler.model.errors import AnnealError, Problem
-from handler.web.page import act_pages, site_pages
-from handler.web.page.access import SignInRequired, away
-from handler.web.page.acts import ACTS
+from handler.queues import Queue
+from handler.web.page import site_pages, target_pages
+from handler.web.page.access import PageAccess, SignInRequired, away
+from handler.web.page.acts import ACTS, confirm, do
+from handler.web.page.overview import OVERVIEW
 from handler.web.page.rendering import STATIC, TYPES, asset, static
 from handler.web.page.roles import Visitor
-from handler.web.page.security_headers import PAGE_HEADERS
 from handler.web.page.target_pages import TARGET_PAGES
-from handler.web.page.views import Page
+from handler.web.page.views import Answers, Page
+from handler.web.recent_deliveries import RecentDeliveries
+from handler.web.status_api import WorkerLink
 from handler.web.tokens import PathNotFound
 
+if TYPE_CHECKING:
+    from handler.web.page.live_feed import LiveFeed
+
+_CSP = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self'",
+    "connect-src": "'self'",
+    "form-action": "'self'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+}
+"""What a browser may do with a page: run our one script, show our own style and pictures, send forms to us; nothing else."""
+PAGE_HEADERS = {
+    "Content-Security-Policy": "; ".join(f"{kind} {source}" for kind, source in _CSP.items()),
+    "Referrer-Policy": "same-origin",  # without any, browsers send `Origin: null` with forms
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
 _LOG = logging.getLogger("anneal.page")
 _FOREVER = "public, max-age=31536000, immutable"
 Route = Callable[..., Response]
@@ -37,7 +61,7 @@ def add_page(app: Flask, page: Page) -> None:
     for name, each in TARGET_PAGES.items():
         _add(app, page, f"/ui/targets/<target>/{name}".rstrip("/"), "GET", _of_target(page, each))
     for act in ACTS.values():
-        for method, step in (("GET", act_pages.confirm), ("POST", act_pages.do)):
+        for method, step in (("GET", confirm), ("POST", do)):
             _add(app, page, f"/ui/targets/<target>/{act.name}", method, _of_target(page, partial(step, act=act)))
     for route in page.access.routes():
         _add(app, page, route.rule, route.method, route.view)
@@ -120,3 +144,33 @@ def _static(digest: str, name: str) -> Response:
 
 def _nowhere(path: str) -> Response:
     raise PathNotFound.of(f"page {path[:64]}", "isn't there")
+
+
+def add_configured(
+    app: Flask,
+    settings: Settings,
+    secrets: Accepting,
+    queue: Queue,
+    worker: WorkerLink,
+    recent: RecentDeliveries,
+    failed: Callable[[], None],
+    *,
+    streams: bool,
+) -> None:
+    """Add the page that `settings.page` asks for. `failed`: counts wrong tokens; `streams`: changes come as events."""
+    assert settings.page, "no page is configured"  # noqa: S101 - its caller asks first
+
+    access = PageAccess(settings.page, secrets, failed)
+    feed = _feed(settings, worker) if streams else None
+    add_page(app, Page(settings, access, Answers(worker.ask), queue, recent, feed))
+
+
+def _feed(settings: Settings, worker: WorkerLink) -> LiveFeed:
+    """Make what sends changes to open pages; it stands on the server's own loop, which functions don't have."""
+    from handler.web.page.live_feed import LiveFeed  # noqa: PLC0415 - see above
+
+    def render(topic: str, data: Any) -> Mapping[str, str]:
+        target = configured_as(settings, topic)
+        return site_pages.rows(data) if topic == OVERVIEW or target is None else target_pages.fragments(target, data)
+
+    return LiveFeed(worker.ask, render, [target.name for target in settings.targets])

@@ -14,8 +14,7 @@ from handler.model.instance import is_instance
 from handler.web.page.overview import ORDERS, OVERVIEW, choice, link, overview, row_view
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
-from handler.web.page.views import Page, PageView
-from handler.web.page.worker_answers import NotAnswered
+from handler.web.page.views import NotAnswered, Page, PageView
 
 _DELIVERIES = 100
 

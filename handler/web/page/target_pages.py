@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from flask import Response, request
 
 from handler.config.settings import Target
 from handler.model.errors import Forbidden
 from handler.model.names import target_of
+from handler.model.result import FAILURES, Outcome
 from handler.web.page.acts import ACTS, Act, possible
-from handler.web.page.log_links import container_links, log_query, pod_links
-from handler.web.page.overview import row_view
+from handler.web.page.overview import row_view, tone_of
 from handler.web.page.rendering import render
 from handler.web.page.roles import Visitor
-from handler.web.page.run_marks import commit_before, run_marks
-from handler.web.page.sparkline import tone_of
 from handler.web.page.target_view import TargetView, target_view
-from handler.web.page.views import Page, TargetPageView
-from handler.web.page.worker_answers import Json, NotAnswered, NotTheTargets
+from handler.web.page.views import Json, NotAnswered, NotTheTargets, Page, TargetPageView
 
 _LONGEST = 400  # characters of what an address may name
 _RUN = re.compile(r"[a-z0-9.-]{1,63}\.[0-9a-f]{1,64}")
@@ -154,3 +153,58 @@ TARGET_PAGES: Mapping[str, TargetPageView] = {
     "events": events,
     "logs": logs,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class LogLink:
+    """One log. `query`: of its address; `shown`: whether it is the one that the page shows."""
+
+    text: str
+    query: str
+    shown: bool
+
+
+def log_query(subject: str, container: str = "", *, previous: bool = False) -> str:
+    """Return the query of a log's address."""
+    asked = {"object": subject, "container": container, "previous": "1" if previous else ""}
+    return urlencode({name: text for name, text in asked.items() if text})
+
+
+def pod_links(log: Json) -> list[LogLink]:
+    """Return a link for each pod of the object whose log this is; none where it has one pod."""
+    named = ((each.rpartition("/")[2], each) for each in log["pods"])
+    return [LogLink(name, log_query(each), name == log["pod"]) for name, each in named]
+
+
+def container_links(log: Json) -> list[LogLink]:
+    """Return a link for each log that the pod has; none where there is one. They name the pod: another may do worst in a moment."""
+    found = list(_containers(log, f"Pod/{log['object'].split('/')[1]}/{log['pod']}"))
+    return found if len(found) > 1 else []
+
+
+def _containers(log: Json, pod: str) -> Iterator[LogLink]:
+    for each in log["containers"]:
+        for previous in (False, True) if each["previous"] else (False,):
+            text = f"{each['name']}, before its last restart" if previous else str(each["name"])
+            shown = (each["name"], previous) == (log["container"], log["previous"])
+            yield LogLink(text, log_query(pod, each["name"], previous=previous), shown)
+
+
+def run_marks(runs: Sequence[Json]) -> dict[str, str]:
+    """Return the mark of each run that has one, by the run's id: its commit is bad, or was gone back to. `runs`: the newest first.
+
+    Of a rollback by itself the entry `rolled-back` has the commit that was gone back to; the one gone back from failed before that.
+    """
+    marks = dict[str, str]()
+    for place, run in enumerate(runs):
+        if run["outcome"] == Outcome.ROLLED_BACK:
+            marks[run["id"]] = "gone back to"
+            failed = (each for each in runs[place + 1 :] if each["outcome"] in FAILURES and each["commit"] != run["commit"])
+            marks |= {each["id"]: "bad commit, gone back from" for each in [*failed][:1] if each["id"] not in marks}
+    return marks
+
+
+def commit_before(runs: Sequence[Json], run: Json) -> str:
+    """Return the commit that was deployed before a run's; empty: the history doesn't say."""
+    older = runs[runs.index(run) + 1 :]
+    return next((each["commit"] for each in older if each["digest"] and each["commit"] != run["commit"]), "")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from handler.cluster.api import Api
 from handler.cluster.evidence import Evidence
 from handler.engine.health.target_health import SHOWN
-from handler.engine.waits.explanation import explain
+from handler.engine.waits.evidence import explain
 from handler.health.diagnosis import Finding, Subject
 from handler.model.health import HealthState
 from handler.model.names import Identity

@@ -10,8 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from handler.app.decryption_keys import TargetKeys
-from handler.app.external_services import ExternalServices
+from handler.app.external_services import ExternalServices, TargetKeys
 from handler.config.decryption import Decryption
 from handler.config.secrets import Secrets
 from handler.model.errors import AccessDenied, DecryptionRefused

@@ -20,7 +20,7 @@ MB = 1_000_000
 MACHINES = {"aarch64": 183, "x86_64": 62}
 """e_machine of an ELF header (System V ABI: EM_AARCH64, EM_X86_64)."""
 PARTS = ("functions", *(f"functions.{part}" for part in ("gateway", "http_entry", "batch", "scheduled", "codecommit_events")))
-PAGE = ("web.page.build", "web.page.oidc", "inspect.inspector")
+PAGE = ("web.page.routes", "web.page.oidc", "inspect.inspector")
 ENTRIES = (*PARTS, *PAGE, "app.build", "engine.reconcile", "source.github_app", "source.tag_versions")
 LATE = ("botocore.session", "botocore.signers", "jsonschema", "kubernetes.config", "dulwich.client", "yaml")
 SERVICES = ("sqs", "sts", "eks", "secretsmanager", "ssm")

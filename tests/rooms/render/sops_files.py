@@ -47,7 +47,7 @@ ALICE, BOB = AgeKey.made(), AgeKey.made()
 
 @dataclass
 class HeldKeys:
-    """`handler.model.decryption_keys.DecryptionKeys` of a test. `asked`: KMS keys that were asked."""
+    """`handler.render.sops.decryptor.DecryptionKeys` of a test. `asked`: KMS keys that were asked."""
 
     secrets: tuple[str, ...] = ()
     unwrap: Callable[[str, bytes, Mapping[str, str]], bytes] | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handler.app.commit_statuses.hinted_commits import is_overtaken
+from handler.app.commit_statuses.posting import is_overtaken
 from handler.model.commit_status import StatusState
 from handler.model.errors import AnnealError, GitUnavailable, RefNotFound, SourceRefused
 from handler.model.tree import ReadSet

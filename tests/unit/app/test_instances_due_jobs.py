@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from handler.app.instances import due_jobs
-from handler.app.instances.due_jobs import SPACING, DueJobs
+from handler.app.instances import watch
+from handler.app.instances.watch import SPACING, DueJobs
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(due_jobs, "time", made)
+    monkeypatch.setattr(watch, "time", made)
     return made
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handler.app.instances.recent_ends import TOGETHER, ended_lately, with_ends
+from handler.app.instances.vanished import TOGETHER, ended_lately, with_ends
 from handler.model.event import Job
 from handler.state.record import Run
 from handler.state.run_history import CHANGED

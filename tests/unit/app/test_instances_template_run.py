@@ -11,9 +11,8 @@ import pytest
 
 from handler.app import record_summaries
 from handler.app.instances import template_run
-from handler.app.instances.recent_ends import TOGETHER
 from handler.app.instances.template_run import TemplateRuns, joined
-from handler.app.instances.vanished import Absence, Kept
+from handler.app.instances.vanished import TOGETHER, Absence, Kept
 from handler.config.git_settings import Repository
 from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import HoldAbove, Prune, Settings, Target

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from handler.app.pull_requests.target_preview import UNPLANNED
+from handler.config.feedback_settings import PullRequestSettings
 from handler.config.git_settings import Revision
 from handler.config.post_build import PostBuild, SubstituteFrom
-from handler.config.pull_request_settings import PullRequestSettings
 from handler.config.settings import Settings, Target
 from handler.model.commit_status import StatusState
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable

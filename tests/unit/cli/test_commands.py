@@ -18,7 +18,7 @@ from tests.unit.cli.loaded import ROOT, loaded, of_vendors
 
 SHOWN = {
     *("handler", "handler.cli", "handler.cli.group", "handler.cli.options", "handler.cli.output"),
-    *("handler.cli.go_flags", "handler.cli.locutus_flags", "handler.cli.kubernixos_flags", "handler.cli.trigger_names"),
+    *("handler.cli.go_flags", "handler.cli.locutus_flags", "handler.cli.kubernixos_flags"),
     *("handler.config", "handler.model", "handler.web"),
 }
 """What of ours is loaded to show a command, and `handler.model`, which holds plain values."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from handler.cli.check_table import Findings
-from handler.cli.doctor_tools import look_at_tools
+from handler.cli.doctor import look_at_tools
 from handler.cli.output import Output
 from handler.config.decryption import Decryption
 from handler.config.git_settings import Repository

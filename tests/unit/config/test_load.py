@@ -14,10 +14,9 @@ from handler.config import git_settings as g
 from handler.config import load as loading
 from handler.config import settings as s
 from handler.config.decryption import Decryption
-from handler.config.feedback_settings import FeedbackSettings
+from handler.config.feedback_settings import FeedbackSettings, PullRequestSettings
 from handler.config.load import find, load, parse
 from handler.config.post_build import PostBuild, SubstituteFrom
-from handler.config.pull_request_settings import PullRequestSettings
 from handler.config.renderer_settings import OPTIONS, ChartSource, RendererSettings
 from handler.config.settings_shape import Json, slots
 from handler.model.errors import ConfigInvalid

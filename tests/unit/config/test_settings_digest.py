@@ -11,9 +11,9 @@ from handler.config import git_settings as g
 from handler.config import settings as s
 from handler.config import settings_digest as digest
 from handler.config.decryption import Decryption
+from handler.config.feedback_settings import PullRequestSettings
 from handler.config.instance_target import instance_target
 from handler.config.post_build import PostBuild, SubstituteFrom
-from handler.config.pull_request_settings import PullRequestSettings
 from handler.config.renderer_settings import ChartSource, RendererSettings
 from handler.config.settings_digest import settings_digest
 from handler.config.settings_shape import Json

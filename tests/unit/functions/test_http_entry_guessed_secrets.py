@@ -18,8 +18,8 @@ from handler.app.commit_statuses.posting import StatusPosting
 from handler.cli import reports
 from handler.cli.output import Output
 from handler.config.decryption import Decryption
+from handler.config.feedback_settings import GitHubAppAuth
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, SecretRef, SshAuth
-from handler.config.github_app_settings import GitHubAppAuth
 from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import resolve_all
 from handler.config.settings import PrometheusSettings, Settings, Target

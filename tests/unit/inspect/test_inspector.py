@@ -13,12 +13,11 @@ import pytest
 from handler.app.build import Handler
 from handler.config.settings import HoldAbove, Prune, Settings, Target
 from handler.engine.run.dependencies import Dependencies
-from handler.inspect.facts import cut, facts
 from handler.inspect.gap import Gap
 from handler.inspect.inspector import Inspector
 from handler.inspect.look import Ask
 from handler.inspect.orphans import Orphans
-from handler.inspect.plan_questions import AT_ONCE
+from handler.inspect.plan_questions import AT_ONCE, cut, facts
 from handler.inspect.shared_looks import SharedLooks
 from handler.model.errors import ClusterUnavailable
 from handler.model.event import Job

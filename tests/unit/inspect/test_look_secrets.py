@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.settings import Settings
 from handler.config.settings_shape import Json
-from handler.inspect.facts import facts
 from handler.inspect.inspector import Inspector
 from handler.inspect.inventory_look import look
 from handler.inspect.look import Ask
+from handler.inspect.plan_questions import facts
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.to_json import plain

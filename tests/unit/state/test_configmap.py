@@ -20,7 +20,7 @@ from handler.state.record import FORMAT, HeldPlan, Orphan, Pin, Progress, Run, R
 from handler.state.record_format import write_record
 from handler.state.recorded_commit_status import RecordedCommitStatus
 from handler.state.recorded_pull_request import RecordedPullRequest
-from handler.state.size_limit import LIMIT, fitted, size
+from handler.state.store import LIMIT, fitted, size
 from handler.state.summary import LONGEST, Summary
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
 

@@ -18,7 +18,7 @@ from handler.state.decode_cache import DecodeCache
 from handler.state.gzip_chunks import SIZE, gzipped
 from handler.state.record import Progress, State, StepRecord
 from handler.state.record_format import write_record
-from handler.state.size_limit import fitted
+from handler.state.store import fitted
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, sha
 
 

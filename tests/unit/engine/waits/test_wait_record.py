@@ -25,7 +25,7 @@ from handler.model.queue_view import ALONE
 from handler.plan.inventory import Membership, TargetMarks
 from handler.state.record import Progress, State, StepRecord, WaitingFor
 from handler.state.record_format import seconds_of, stamp
-from handler.state.size_limit import fitted
+from handler.state.store import fitted
 from tests.unit.plan.samples import desired, document
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, sha
 

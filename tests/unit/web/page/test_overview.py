@@ -14,7 +14,7 @@ from handler.state.record import Run, RunStatus, TargetHealth
 from handler.web.page import overview as module
 from handler.web.page.overview import OVERVIEW, PAGE, Choice, choice, link, overview
 from handler.web.page.rendering import render
-from handler.web.page.standing import STANDINGS
+from handler.web.page.target_view import STANDINGS
 from tests.unit.state.samples import NOON, blank, full, sha
 from tests.unit.web.page.records import row_of
 

@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from jinja2 import UndefinedError
 
 from handler.state.record import Drift, Run, State, StepRecord
-from handler.web.page.overview import Choice, link, overview, row_view
+from handler.web.page.overview import Choice, link, overview, row_view, tone_of
 from handler.web.page.rendering import STATIC, TYPES, asset, render, static
-from handler.web.page.sparkline import tone_of
 from handler.web.page.target_view import target_view
 from tests.fakes.signed_webhooks import door_settings
 from tests.unit.state.samples import API, NOON, full, sha, states
