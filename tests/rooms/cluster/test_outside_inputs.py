@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,7 @@ def test_a_chart_is_fetched_once_and_known_by_its_digest(side: Side, host: Chart
     assert [each.digest for each in ours.recorded()] == [found.digest]
 
 
+@cache
 def archive(name: str) -> bytes:
     return packed({f"{name}/Chart.yaml": f"apiVersion: v2\nname: {name}\nversion: 1.0.0\n"})
 

@@ -142,15 +142,12 @@ class World:
 
     def judge(self) -> None:
         """Nothing was deleted, nothing outside was written, and no value lived that the branch doesn't hold."""
-        assert [path for method, path in self.sent if method == "DELETE" and "/leases/" not in path] == []
-        allowed = {
-            "shop": "/namespaces/shop/",
-            "vic": "/namespaces/bank/",
-            "prod": "/namespaces/prod/",
-            "records": f"/namespaces/{STATES}/",
-        }
-        assert [path for _, path in self.sent if not any(part in path for part in allowed.values())] == []
-        assert self.values <= {"1", "2"}
+        deleted = [path for method, path in self.sent if method == "DELETE" and "/leases/" not in path]
+        assert not deleted, deleted
+        allowed = ("/namespaces/shop/", "/namespaces/bank/", "/namespaces/prod/", f"/namespaces/{STATES}/")
+        outside = [path for _, path in self.sent if not any(part in path for part in allowed)]
+        assert not outside, outside
+        assert self.values <= {"1", "2"}, self.values
         for identity in (MINE, DATABASE, STRAY, WEB, PROD):
             assert self.server.store.get(identity), identity
         for name in NAMES:
