@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from handler.config.decryption import Decryption
 from handler.config.secrets import Reading
+from handler.model.advice import advice
 from handler.model.errors import DecryptionRefused
 
 UnwrapKey = Callable[[str, bytes, Mapping[str, str], str], bytes]
@@ -30,5 +31,7 @@ class TargetKeys:
     def kms(self, arn: str, wrapped: bytes, context: Mapping[str, str], place: str) -> bytes:
         """Unwrap a data key. Raises DecryptionRefused: the target doesn't list this one; else as `AwsKms.unwrap`."""
         if arn not in self.settings.kms:
-            raise DecryptionRefused.of(place, f"would be opened by {arn}, which isn't listed", fix=f"decryption: {{kms: [{arn}]}}")
+            raise DecryptionRefused.of(
+                place, f"would be opened by {arn}, which isn't listed", fix=advice("decryption: {kms: {yaml}}", [arn])
+            )
         return self.unwrap(arn, wrapped, context, place)

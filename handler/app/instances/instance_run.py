@@ -9,6 +9,7 @@ from handler.app.instances.instance_end import end
 from handler.app.instances.registry import Instances
 from handler.app.target_runner import TargetRunner
 from handler.config.instance_target import InstanceTarget
+from handler.model.advice import advice
 from handler.model.errors import NoInstance, Suspended
 from handler.model.event import RESOURCE, Job
 from handler.model.names import run_id
@@ -42,4 +43,4 @@ def _raise_if_suspended(handler: TargetRunner, target: InstanceTarget) -> None:
     state = handler.brief_store(template).read().state
     if suspension(template, state, handler.now()):
         seen = f"its template {template.name} is suspended"
-        raise Suspended.of(f"target {target.name}", seen, fix=f"anneal resume {template.name}")
+        raise Suspended.of(f"target {target.name}", seen, fix=advice("anneal resume {}", template.name))

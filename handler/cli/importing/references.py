@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from handler.cli.importing.custom_resource import LOST, SET, CustomResource, FieldNote
 from handler.cli.importing.repositories import url_part
 from handler.cli.importing.target_draft import NotATarget, TargetDraft
+from handler.model.advice import advice
 from handler.model.errors import Problem
 from handler.model.names import Identity, kubectl
 from handler.model.tree import printable
@@ -41,7 +42,7 @@ class References:
         if found is None:
             identity = Identity(group, kind, namespace, name)
             seen = f"refers to {printable(str(identity), 400)}, which isn't in the input"
-            way = f"give it, too; this prints it: {printable(kubectl('get', identity, '-o', 'yaml'), 400)}"
+            way = advice("give it, too; this prints it: {text}", kubectl("get", identity, "-o", "yaml"))
             raise NotATarget(seen, Problem(str(user), seen, user.place(), way))
         return found
 
