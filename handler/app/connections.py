@@ -23,6 +23,7 @@ from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading
 from handler.config.settings import Cluster, Settings, Target
 from handler.engine.planner.desired import Ancestry, CommitSource
+from handler.model.advice import advice
 from handler.model.errors import ConfigInvalid
 from handler.model.instance import template_of
 from handler.model.names import state_name
@@ -292,7 +293,7 @@ class Connections:
         if not isinstance(given, Ancestry):
             seen = "follows commits that another target has proven, and a directory holds none"
             raise ConfigInvalid.of(
-                f"target {target.name}", seen, fix=f"from git: anneal apply {target.name}, or anneal promote {target.name}"
+                f"target {target.name}", seen, fix=advice("from git: anneal apply {}, or anneal promote {}", target.name, target.name)
             )
         return given
 

@@ -13,6 +13,7 @@ from handler.config.decryption import Decryption
 from handler.config.git_settings import SecretRef
 from handler.config.remote_secrets import Fetch, nowhere
 from handler.config.secrets import Reading
+from handler.model.advice import advice
 from handler.model.errors import DecryptionRefused
 
 
@@ -85,5 +86,6 @@ class TargetKeys:
     def kms(self, arn: str, wrapped: bytes, context: Mapping[str, str], place: str) -> bytes:
         """Unwrap a data key. Raises DecryptionRefused: the target doesn't list this one; else as `AwsKms.unwrap`."""
         if arn not in self.settings.kms:
-            raise DecryptionRefused.of(place, f"would be opened by {arn}, which isn't listed", fix=f"decryption: {{kms: [{arn}]}}")
+            fix = advice("decryption: {kms: {yaml}}", [arn])
+            raise DecryptionRefused.of(place, f"would be opened by {arn}, which isn't listed", fix=fix)
         return self.unwrap(arn, wrapped, context, place)

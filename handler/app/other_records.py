@@ -11,6 +11,7 @@ from collections.abc import Callable
 from handler.app.connections import Connections
 from handler.config.settings import Target
 from handler.engine.run.other_records import OtherRecord
+from handler.model.advice import advice
 from handler.model.errors import StateInvalid
 from handler.state.record import State
 
@@ -46,5 +47,5 @@ class ForeignRecords(ConfiguredRecords):
         if new := state.renamed_to:
             where = f", whose record is {new}" if new.namespace != self._ways.settings.state_namespace else ""
             seen = f"it was renamed: target {new.name}{where} has taken over what it had"
-            raise StateInvalid.of(f"target {target.name}", seen, fix=f"write `from: {new.name}` in `revision.promoted`")
+            raise StateInvalid.of(f"target {target.name}", seen, fix=advice("write `from: {yaml}` in `revision.promoted`", new.name))
         return state

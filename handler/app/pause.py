@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from handler.config import value_formats
 from handler.engine.run.errors import RequestRefused
 from handler.engine.run.former_record import read_former, refuse_elsewhere, refuse_renamed
+from handler.model.advice import advice
 from handler.model.errors import ShownOtherwise
 from handler.model.tree import printable
 from handler.state.record import State, Suspend
@@ -86,8 +87,8 @@ def _own(store: StateStore, name: str) -> State | None:
     if state is not None and not state.fresh and not store.writes(state):  # a fresh one goes wherever its target does
         seen = f"its record is of installation {state.installation}, which alone pauses and resumes it"
         other = "do that by its configuration, and give this target another name, or its record another `stateNamespace`"
-        line = f"`installationFrom: {state.installation}`"
-        fix = f"{other}; only where this installation replaces that one: write {line}, or `anneal retarget {name}`"
+        line = advice("`installationFrom: {yaml}`", state.installation)
+        fix = advice("{text}; only where this installation replaces that one: write {text}, or `anneal retarget {}`", other, line, name)
         raise RequestRefused.of(f"target {name}", seen, fix=fix)
     refuse_renamed(state, store.namespace)
     return state

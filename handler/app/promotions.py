@@ -20,6 +20,7 @@ from handler.config.settings import Target
 from handler.engine.run.other_records import OtherRecords
 from handler.engine.run.promotion import Promoters, Promotion
 from handler.engine.run.promotion_claims import Awaited
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.state.record import State
 
@@ -85,7 +86,7 @@ class AwaitedLooks:
             promoters = _seen_by(self._ways, records, target)
             return promoters.choose(known, records.now).awaited if self._asks_git else promoters.claimed(known, records.now)
         except AnnealError as error:
-            return (Awaited("", str(error), f"anneal check {target.name}"),)
+            return (Awaited("", str(error), advice("anneal check {}", target.name)),)
 
 
 def _records(ways: Connections, target: Target, promoted: Promoted) -> OtherRecords:

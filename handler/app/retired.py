@@ -9,12 +9,12 @@ advised for it shows, and changes nothing.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from handler.app.record_summaries import Metadata, summary_of
 from handler.config.settings import Cluster, Settings
+from handler.model.advice import advice
 from handler.model.instance import is_instance, template_of
 from handler.model.names import state_name
 from handler.state.configmap import TARGET
@@ -87,7 +87,7 @@ def _on(cluster: Cluster, seen: Mapping[Cluster, ClusterRecords], settings: Sett
         stranger = settings.is_shared and not taker
         more = (summary.commit, summary.subject, summary.orphans, taker, stranger, moved)
         left = cluster if moved else None
-        next_one = f"anneal apply {taker}" if taker else _retire(name, left, shows=stranger)
+        next_one = advice("anneal apply {}", taker) if taker else _retire(name, left, shows=stranger)
         whole = _retire(template, left, shows=stranger) if template and not taker else ""
         yield RetiredTarget(name, settings.state_namespace, cluster.name, *more, next_one, template, whole)
 
@@ -112,7 +112,7 @@ def _retire(name: str, left: Cluster | None, *, shows: bool) -> str:
     flags = [] if left is None else ["--context", left.context] if left.context else []
     if left is not None and (left.kubeconfig or not flags):
         flags = ["--kubeconfig", left.kubeconfig.file if left.kubeconfig and left.kubeconfig.file else "FILE", *flags]
-    return shlex.join(["anneal", "retire", name, "--prune", *(["--dry-run"] if shows else []), *flags])
+    return advice("anneal retire {} --prune{words}", name, [*(["--dry-run"] if shows else []), *flags])
 
 
 def _target_of(metadata: Metadata) -> str:

@@ -26,6 +26,7 @@ from handler.engine.planner.members import living
 from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
 from handler.engine.run.errors import EndUnsure
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.instance import Instance, is_instance, template_of
 from handler.model.names import Identity
@@ -194,7 +195,7 @@ def is_here(ways: Connections, other: Target, retiring: Target) -> bool:
 def _unseen(named: str, other: Target, retiring: Target, mine: Sequence[Identity], error: AnnealError) -> EndUnsure:
     more = f" and {len(mine) - 1} more" if len(mine) > 1 else ""
     seen = f"{named} may declare {mine[0]}{more}, and that can't be seen: {error.problems[0] if error.problems else error}"
-    return EndUnsure.of(f"target {retiring.name}", seen, fix=f"`anneal check {other.name}` says what it needs")
+    return EndUnsure.of(f"target {retiring.name}", seen, fix=advice("`anneal check {}` says what it needs", other.name))
 
 
 def _declared(ways: TargetRunner, written: Settings, other: Target, retiring: Target) -> dict[Identity, str]:
@@ -204,7 +205,9 @@ def _declared(ways: TargetRunner, written: Settings, other: Target, retiring: Ta
     heads = [*(item.identity for stage in prepared.stages for item in stage), *prepared.planned_hooks.items]
     place = RecordPlace(written.state_namespace, other.name, written.installation)
     state = ways.store_at(other, place, ways.records).read().state
-    late = f"target {other.name} declares it in what it has applied last: `anneal apply {other.name}` before this, and it goes"
+    late = advice(
+        "target {text} declares it in what it has applied last: `anneal apply {}` before this, and it goes", other.name, other.name
+    )
     return dict.fromkeys(state.declared if state else (), late) | dict.fromkeys(heads, f"target {other.name} declares it")
 
 

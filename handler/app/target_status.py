@@ -22,6 +22,7 @@ from handler.config.instance_target import configured_as
 from handler.config.settings import Cluster, Settings, Target
 from handler.engine.run.promotion_claims import Awaited
 from handler.engine.run.readiness import allowing
+from handler.model.advice import advice
 from handler.model.errors import NoInstance, StateInvalid
 from handler.model.event import Job
 from handler.model.instance import is_covered, is_instance, template_of
@@ -107,7 +108,7 @@ class TargetStatusReader:
         target = self._target(name)
         sight = self._now(target) if patient else self._seen(target)
         if is_instance(name) and sight.what is None and not sight.trouble:
-            raise NoInstance.of(f"target {name}", "has no record", fix=f"anneal status {template_of(name)}")
+            raise NoInstance.of(f"target {name}", "has no record", fix=advice("anneal status {}", template_of(name)))
         awaited = self._awaits(target, sight.what) if target.revision.promoted and not sight.trouble else ()
         counted = {"instances": self._counts(target)} if _is_template(target) else {}
         return {**_detail(target, sight), **counted, "promotion": [each.facts() for each in awaited]}

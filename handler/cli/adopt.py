@@ -20,6 +20,7 @@ from handler.cli.run_job import follow, run_as
 from handler.cli.session import Session, local_user
 from handler.config.settings import Owner, Target
 from handler.config.value_formats import FORMS
+from handler.model.advice import advice, together
 from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.instance import template_of
@@ -43,7 +44,7 @@ def adopt(session: Session, target: str | None, owners: tuple[str, ...], yes: bo
         raise click.UsageError("--approve allows what one takeover holds: pass the --from that it was held with, too")
     if named and not (yes or dry_run or session.output.interactive):
         raise click.UsageError(
-            f"there is no terminal to ask on, so it needs -y: {session.output.complete(taking_over(chosen.name, named))} -y"
+            session.output.complete(advice("there is no terminal to ask on, so it needs -y: {text} -y", taking_over(chosen.name, named)))
         )
     session.output.way_out, session.again = _way_out(chosen), again()
     if named and yes and not dry_run:
@@ -88,7 +89,7 @@ def _way_out(target: Target) -> Callable[[Problem], str]:
         lacking = [owner for owner in settings.pop("adopt", ()) if owner not in target.adopts]
         if not lacking or not isinstance(problem, MissingSetting):
             return problem.fix
-        return "\n".join(filter(None, (taking_over(target.name, lacking), block(target.name, settings), *problem.more)))
+        return together("\n", (taking_over(target.name, lacking), block(target.name, settings), *problem.more))
 
     return said
 

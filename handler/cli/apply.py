@@ -12,6 +12,7 @@ from handler.cli.filenames import again, approving, from_files, refuse_unasked
 from handler.cli.run_job import follow, retry, run, run_as
 from handler.cli.session import Session, local_user
 from handler.config.settings import Target
+from handler.model.advice import advice
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.plan import missing_settings
@@ -80,7 +81,7 @@ def _allows(session: Session, target: Target, *, held: bool) -> Callable[[str], 
     """Return what makes the commands that allow what `anneal prune` would delete; None: `anneal approve` does. `held`: a run holds it."""
     if target.prunes_undeclared:
         return None
-    first = () if held else (f"anneal prune {target.name}",)
+    first = () if held else (advice("anneal prune {}", target.name),)
 
     def allows(name: str) -> str:
         both = (*first, missing_settings.approving(target.name, name, prune=True))

@@ -35,6 +35,7 @@ from handler.config.value_formats import duration
 from handler.config.webhook_providers import providers
 from handler.engine.run import readiness_look
 from handler.engine.run.errors import NotPromoted
+from handler.model.advice import advice
 from handler.model.commit_status import CommitStatus, StatusState, status_context
 from handler.model.errors import AccessDenied, AnnealError, Problem
 from handler.model.event import Job
@@ -278,7 +279,7 @@ class _TargetChecks:
             answers = allowed(session.handler.api(target, impersonated=impersonated), rules)
             missing += [rule for rule, has in zip(rules, answers, strict=True) if not has]
         if missing:
-            fix = f"an administrator can grant exactly this: anneal rbac {self.target.name} | kubectl apply -f -"
+            fix = advice("an administrator can grant exactly this: anneal rbac {} | kubectl apply -f -", self.target.name)
             raise AccessDenied(*(Problem("rights", f"may not {rule}", fix=fix) for rule in missing))
         wanted = [rule for grant in (needed_rights.wanted_grants(target, found) if found else ()) for rule in _rules(grant)]
         answers = allowed(session.handler.api(target), wanted)

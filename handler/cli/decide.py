@@ -19,6 +19,7 @@ from handler.config.settings import Target
 from handler.engine.run.errors import RequestRefused
 from handler.engine.run.former_record import refuse_renamed
 from handler.engine.run.transitions import deployed
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, Problem, StateInvalid
 from handler.model.event import Job
 from handler.state.record import HeldPlan, State
@@ -35,7 +36,7 @@ def approve(session: Session, target: str | None, held_id: str | None, yes: bool
     held = _held(session, chosen)
     if held_id not in (None, held.id):
         seen = f"can't approve {held_id}; held now: {held.id}"
-        raise RequestRefused.of(f"target {chosen.name}", seen, fix=f"anneal status {chosen.name} shows what that is")
+        raise RequestRefused.of(f"target {chosen.name}", seen, fix=advice("anneal status {} shows what that is", chosen.name))
     if held_id is None and not _agreed(session, chosen, held, yes):
         session.output.line("nothing was approved", "warn")
         return reports.FAILED
@@ -46,7 +47,7 @@ def _agreed(session: Session, target: Target, held: HeldPlan, yes: bool) -> bool
     if yes:
         return True
     if not session.output.interactive:
-        raise click.UsageError(f"name what is approved: anneal approve {target.name} {held.id}, or pass -y")
+        raise click.UsageError(advice("name what is approved: anneal approve {} {}, or pass -y", target.name, held.id))
     for reason in held.reasons:
         session.output.line(reason, "warn")
     for action, name, _ in held.changes:
@@ -57,7 +58,7 @@ def _agreed(session: Session, target: Target, held: HeldPlan, yes: bool) -> bool
 def _held(session: Session, target: Target) -> HeldPlan:
     state = session.handler.store(target).read().state
     if state is None or state.held is None:
-        raise RequestRefused.of(f"target {target.name}", "nothing is held", fix=f"anneal status {target.name}")
+        raise RequestRefused.of(f"target {target.name}", "nothing is held", fix=advice("anneal status {}", target.name))
     return state.held
 
 
@@ -147,7 +148,7 @@ def retarget(session: Session, target: str | None, repository: str, yes: bool) -
     store = handler.store(chosen)
     state = store.read().state
     if state is None:
-        raise StateInvalid.of(f"target {chosen.name}", "has no record here: it never ran", fix=f"anneal apply {chosen.name}")
+        raise StateInvalid.of(f"target {chosen.name}", "has no record here: it never ran", fix=advice("anneal apply {}", chosen.name))
     refuse_renamed(state, store.namespace)
     wanted: dict[str, Any] = {
         "repository": chosen.repository.url,
@@ -168,7 +169,9 @@ def retarget(session: Session, target: str | None, repository: str, yes: bool) -
 
     if moved:
         store.update(accept)
-    output.line(f"{chosen.name}: retargeted; next: anneal plan {chosen.name}" if moved else f"{chosen.name}: nothing differs", "good")
+    output.line(
+        advice("{text}: retargeted; next: anneal plan {}", chosen.name, chosen.name) if moved else f"{chosen.name}: nothing differs", "good"
+    )
     if output.as_json:
         output.document({"target": chosen.name, "accepted": moved})
     return reports.DONE_CODE

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from handler.cli.output import Output
+from handler.model.advice import advice
 from handler.model.names import Identity
 from handler.model.numbers import counted, many
 from handler.model.plan import DONE, Action, Change, Due, FieldChange, Hold, Plan
@@ -57,7 +58,7 @@ def hold(output: Output, target: str, held: Hold, way_out: str = "", *, listed: 
         output.line(f"  {reason}")
     for action, name, _ in () if listed else held.changes:
         output.line(f"  {action:8} {name}", "bad")
-    output.line(f"allow exactly that: {way_out or output.complete(f'anneal approve {target} {held.id}')}", whole=True)
+    output.line(f"allow exactly that: {way_out or output.complete(advice('anneal approve {} {}', target, held.id))}", whole=True)
 
 
 def one(output: Output, change: Change, *, stays: bool = False) -> None:

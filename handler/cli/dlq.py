@@ -11,6 +11,7 @@ import click
 from handler.app.times import ago
 from handler.cli import reports
 from handler.cli.session import Session
+from handler.model.advice import advice
 from handler.queues.dead_letters import DeadLetters, Letter
 from handler.queues.pending import Work
 from handler.queues.sqs import URL, SqsQueue, queue_url
@@ -79,7 +80,7 @@ def _decides(work: Work) -> bool:
 
 def _way_out(letter: Letter, run: str | None) -> str:
     by_name = run is None and letter.work and _decides(letter.work)
-    return f"; if it is still wanted: anneal dlq redrive --run {letter.work.run}" if by_name and letter.work else ""
+    return advice("; if it is still wanted: anneal dlq redrive --run {}", letter.work.run) if by_name and letter.work else ""
 
 
 def _missed(run: str, kept: Sequence[Letter]) -> str:

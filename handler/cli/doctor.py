@@ -23,6 +23,7 @@ from handler.cluster.connect import connect
 from handler.config.decryption import SOPS
 from handler.config.renderer_settings import HELM, JSONNET, KUSTOMIZE, NIX
 from handler.config.settings import Cluster, Target
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, OperatorError, Problem, RenderFailed
 from handler.model.numbers import many
 from handler.model.render import RenderRequest
@@ -207,7 +208,7 @@ def _worker(remote: ServerClient) -> str:
     try:
         worker = remote.worker()
     except ServerUnavailable as error:
-        fix = f"see whether `anneal serve` runs there: curl -i {remote.url}/readyz"
+        fix = advice("see whether `anneal serve` runs there: curl -i {}/readyz", remote.url)
         raise ServerUnavailable(*(Problem(each.subject, each.message, fix=each.fix or fix) for each in error.problems)) from error
     if worker != "ok":
         fix = "its log says why the worker process ended; it is started again by itself, or with `anneal serve`"

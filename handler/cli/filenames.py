@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import shlex
 import stat
 import sys
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 from click.core import ParameterSource
 
+from handler.model.advice import advice, together
 from handler.model.names import STATE_NAMESPACE
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def again(**changed: object) -> str:
 
 
 def _typed(ctx: click.Context, command: click.Command, changed: Mapping[str, object]) -> str:
-    words, common = ["anneal", command.name or ""], ctx.obj or {}
+    words, common = list[str](), ctx.obj or {}
     for param in sorted(command.params, key=lambda param: param.name not in _NAMES):
         name = param.name or ""
         typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -278,8 +278,8 @@ def _typed(ctx: click.Context, command: click.Command, changed: Mapping[str, obj
         for each in value if isinstance(value, tuple | list) else [value] if value else []:
             flag = [param.opts[0]] if isinstance(param, click.Option) else []
             is_bare = isinstance(param, click.Option) and (param.is_flag or param.count)
-            words += flag if is_bare else [*flag, shlex.quote(str(each))]
-    return ("… | " if STDIN in ctx.params.get("filenames", ()) else "") + " ".join(words)
+            words += flag if is_bare else [*flag, str(each)]
+    return advice("… | anneal {}{words}" if STDIN in ctx.params.get("filenames", ()) else "anneal {}{words}", command.name, words)
 
 
 def approving(session: Session, *, prunes: bool) -> Callable[[str], str] | None:
@@ -306,4 +306,4 @@ def _way_out(problem: Problem) -> str:
         return problem.fix
     if any(field not in _FLAGS for field, _ in problem.settings):  # `prune.allowEmpty`: an empty pipe is a failed command
         return "name files that declare something; without any, delete what there is with kubectl"
-    return "\n".join([again(**{_FLAGS[field]: values for field, values in problem.settings}), *problem.more])
+    return together("\n", [again(**{_FLAGS[field]: values for field, values in problem.settings}), *problem.more])

@@ -15,6 +15,7 @@ import click
 
 from handler import __version__
 from handler.cli.options import in_both_places
+from handler.model.advice import advice
 
 USAGE = 64  # EX_USAGE of sysexits(3)
 
@@ -96,7 +97,9 @@ class Commands(click.Group):
             import difflib  # noqa: PLC0415 - only a mistake waits for it
 
             near = _MEANT.get(args[0]) or next(iter(difflib.get_close_matches(args[0], COMMANDS, 1)), "")
-            raise click.UsageError(f"{error.message.rstrip('.')}" + (f"; for that: anneal {near}" if near else ""), ctx) from None
+            raise click.UsageError(
+                f"{error.message.rstrip('.')}" + (advice("; for that: anneal{words}", near.split()) if near else ""), ctx
+            ) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """List the commands without loading them."""

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import secrets
-import shlex
 from pathlib import Path
 
 from handler.cli import init_hosts, reports, trust
@@ -19,6 +18,7 @@ from handler.cli.init_questions import Answers, answered, checkout_of, name_of, 
 from handler.cli.session import Session
 from handler.config.git_settings import token_user
 from handler.config.load import parse
+from handler.model.advice import advice, flow, together, word
 from handler.model.errors import ConfigInvalid
 from handler.source.checkout import checkout_around
 from handler.web import BIND
@@ -99,13 +99,12 @@ def _installation(session: Session, path: Path, repository: str) -> tuple[str, s
 
 def _refuse(path: Path, force: bool) -> None:
     """Raise ConfigInvalid, before anything is asked, where the file can't be written."""
-    shown = shlex.quote(str(path))
     if path.is_dir():
-        raise ConfigInvalid.of(str(path), "is a directory", fix=f"anneal init -c {shlex.quote(str(path / _FILE))}")
+        raise ConfigInvalid.of(str(path), "is a directory", fix=advice("anneal init -c {path}", path / _FILE))
     if path.exists() and not force:
-        raise ConfigInvalid.of(str(path), "is there already; to replace it:", fix=f"anneal init -c {shown} --force")
+        raise ConfigInvalid.of(str(path), "is there already; to replace it:", fix=advice("anneal init -c {path} --force", path))
     if not path.parent.is_dir():
-        raise ConfigInvalid.of(str(path.parent), "there is no such directory", fix=f"mkdir -p {shlex.quote(str(path.parent))}")
+        raise ConfigInvalid.of(str(path.parent), "there is no such directory", fix=advice("mkdir -p {path}", path.parent))
 
 
 def _written(answers: Answers, excluded: str, installation: str, before: str) -> str:
@@ -113,39 +112,28 @@ def _written(answers: Answers, excluded: str, installation: str, before: str) ->
     provider, namespaces = answers["provider"], split(answers["namespace"])
     webhooks = _WEBHOOKS.format(provider=provider, variable=init_hosts.variable(provider)) if provider != init_hosts.NONE else _NO_WEBHOOKS
     return _TEMPLATE.format(
-        installation=installation,
-        before=f"\ninstallationFrom: {before}    # each target's next run takes its record over from there" if before else "",
+        installation=flow(installation),
+        before=advice("\ninstallationFrom: {yaml}    # each target's next run takes its record over from there", before) if before else "",
         webhooks=webhooks,
-        name=_scalar(answers["name"]),
-        url=_scalar(answers["repository"]),
+        name=flow(answers["name"]),
+        url=flow(answers["repository"]),
         auth=_auth(answers),
-        branch=_scalar(answers["branch"]),
-        path=_scalar("" if answers["path"] == "." else answers["path"]),
-        exclude=f"\n    renderer: {{exclude: [{_scalar(excluded)}]}}     # this file, should it be committed" if excluded else "",
-        namespaces=", ".join(map(_scalar, namespaces)),
-        namespace=_scalar(namespaces[0]),
+        branch=flow(answers["branch"]),
+        path=flow("" if answers["path"] == "." else answers["path"]),
+        exclude=advice("\n    renderer: {yaml}     # this file, should it be committed", {"exclude": [excluded]}) if excluded else "",
+        namespaces=", ".join(map(flow, namespaces)),
+        namespace=flow(namespaces[0]),
     )
 
 
 def _auth(answers: Answers) -> str:
     if "ssh-key" in answers:
-        key, known = (_scalar(str(Path(answers[flag]).expanduser())) for flag in ("ssh-key", "known-hosts"))
-        return f"auth: {{ssh: {{privateKey: {{file: {key}}}, knownHosts: {known}}}}}"
+        key, known = (str(Path(answers[flag]).expanduser()) for flag in ("ssh-key", "known-hosts"))
+        return advice("auth: {yaml}", {"ssh": {"privateKey": {"file": key}, "knownHosts": known}})
     token = answers.get("token-env")
-    basic = f"auth: {{basic: {{username: {token_user(answers['repository'])}, password: {{env: {token or 'GIT_TOKEN'}}}}}}}"
+    password = {"env": token or "GIT_TOKEN"}
+    basic = advice("auth: {yaml}", {"basic": {"username": token_user(answers["repository"]), "password": password}})
     return f"{basic}    # read access is enough" if token else f"# {basic}    # a private repository; read access is enough"
-
-
-def _scalar(text: str) -> str:
-    bare = text.replace("-", "").replace("/", "").replace(".", "").replace(":", "", 1)
-    plain = (
-        bare.isascii()
-        and bare.isalnum()
-        and bare[0].isalpha()
-        and text[0] not in "-:"
-        and text.lower() not in ("yes", "no", "on", "off", "true", "false", "null", "y", "n")
-    )
-    return text if plain and not text.endswith(":") else json.dumps(text)
 
 
 def _write(path: Path, text: str, force: bool) -> None:
@@ -166,15 +154,17 @@ def _write(path: Path, text: str, force: bool) -> None:
 def _print_next(session: Session, path: Path, answers: Answers, spaces: list[str], *, trusted: bool) -> None:
     """Say what comes next. `spaces`: the namespaces that may be missing; `trusted`: the file counts where it lies."""
     provider, token = answers["provider"], answers.get("token-env", "")
-    config = _config_flag(session, path) if trusted else f" -c {shlex.quote(str(path))}"
+    config = _config_flag(session, path) if trusted else advice(" -c {path}", path)
     commands = _next(provider, config)
-    secret = f"read -rs {token}; export {token}" if token and token not in session.environ else ""
+    secret = advice("read -rs {}; export {}", token, token) if token and token not in session.environ else ""
     url = f"https://HOST/webhooks/{provider}"
     steps = (
         ""
         if provider == init_hosts.NONE
         else init_hosts.of(provider).steps.format(
-            url=url, secret=init_hosts.variable(provider), repository=answers["repository"], branch=answers["branch"]
+            url=url,
+            secret=init_hosts.variable(provider),
+            body=word(json.dumps({"repository": answers["repository"], "ref": f"refs/heads/{answers['branch']}"})),
         )
     )
     if session.output.as_json:
@@ -188,10 +178,10 @@ def _print_next(session: Session, path: Path, answers: Answers, spaces: list[str
     if secret:
         output.lines(f"\nFirst, the token that may read the repository, pasted:\n  {secret}")
     if spaces:
-        output.lines("\nIf the cluster lacks them:\n" + "\n".join(f"  kubectl create namespace {each}" for each in spaces))
+        output.lines(together("\n  ", ("\nIf the cluster lacks them:", *(advice("kubectl create namespace {}", each) for each in spaces))))
     output.lines("\nNext:\n" + "\n".join(f"  {each}" for each in commands))
     if steps:
-        output.lines(f"\nWithout a webhook, git is looked at each minute:\n  anneal run --trigger interval{config}")
+        output.lines(advice("\nWithout a webhook, git is looked at each minute:\n  anneal run --trigger interval{text}", config))
         output.lines(f"\n`anneal serve` listens on {BIND}, in plain HTTP: put a proxy with TLS", whole=False)
         output.lines(
             f"in front, and let https://HOST/webhooks/ lead to it. Then, at {init_hosts.of(provider).title}:\n{steps.rstrip()}", whole=False
@@ -204,11 +194,15 @@ def _is_named(session: Session) -> bool:
 
 def _config_flag(session: Session, path: Path) -> str:
     here = session.named is None or (str(path) == _FILE and "ANNEAL_CONFIG" not in session.environ)
-    return "" if here else f" -c {shlex.quote(str(path))}"
+    return advice("" if here else " -c {path}", *([] if here else [path]))
 
 
 def _next(provider: str, config: str) -> list[str]:
     if provider == init_hosts.NONE:
-        return [f"anneal check{config}", f"anneal run --trigger interval{config}"]
+        return [advice("anneal check{text}", config), advice("anneal run --trigger interval{text}", config)]
     variable = init_hosts.variable(provider)
-    return [f'export {variable}="$(openssl rand -hex 32)"', f"anneal check{config}", f"anneal serve{config}"]
+    return [
+        advice('export {}="$(openssl rand -hex 32)"', variable),
+        advice("anneal check{text}", config),
+        advice("anneal serve{text}", config),
+    ]

@@ -80,8 +80,7 @@ Project settings, Service hooks, Create subscription, Web Hooks
         "whatever can sign",
         """\
 send each push like this:
-  body='{{"repository": "{repository}",
-    "ref": "refs/heads/{branch}"}}'
+  body={body}
   sum="$(printf %s "$body" |
     openssl dgst -sha256 -hmac "${secret}" -r)"
   curl {url} \\

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from handler.cli.init_manifests import directory, holds_any, manifests
 from handler.cli.output import Output
 from handler.config.git_settings import git_url
 from handler.config.value_formats import FORMS
+from handler.model.advice import advice
 from handler.model.errors import ConfigInvalid, Problem
 from handler.source.checkout import Checkout
 
@@ -105,11 +105,10 @@ def answered(asked: tuple[Question, ...], given: Mapping[str, str | None], outpu
             value = each.default(known)
         known[each.flag] = _EXAMPLE if value is None else value
     if missing:
-        whole = " ".join(
-            f"--{flag} {shlex.quote(value)}" for flag, value in known.items() if flag in missing or given.get(flag) is not None
-        )
+        flagged = [(f"--{flag}", value) for flag, value in known.items() if flag in missing or given.get(flag) is not None]
+        whole = advice("anneal init{words}", [part for pair in flagged for part in pair])
         flags = " and ".join(f"--{flag}" for flag in missing)
-        raise click.UsageError(f"{flags}: missing, and there is no terminal to ask on. The whole command:\n  anneal init {whole}")
+        raise click.UsageError(f"{flags}: missing, and there is no terminal to ask on. The whole command:\n  {whole}")
     return known
 
 
@@ -131,8 +130,10 @@ def url_wrong(text: str) -> Wrong | None:
     if wrong is None:
         return None
     if text.startswith(("/", ".", "~", "file:")):
-        directory = shlex.quote(text.removeprefix("file://"))
-        return "a directory is no repository that a server follows", f"apply it as it is: anneal apply -f {directory} --name shop -n shop"
+        directory = text.removeprefix("file://")
+        return "a directory is no repository that a server follows", advice(
+            "apply it as it is: anneal apply -f {path} --name shop -n shop", directory
+        )
     web, by_key = _meant(text)
     if by_key:
         return "git's short form for SSH isn't a URL", f"write {web}; or with a key {by_key}"

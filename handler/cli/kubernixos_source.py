@@ -24,6 +24,7 @@ from handler.config.renderer_settings import NIX, RendererSettings
 from handler.config.settings import Prune, Settings, Target
 from handler.config.settings_shape import Json
 from handler.config.value_formats import FORMS
+from handler.model.advice import advice, together
 from handler.model.errors import ConfigInvalid, Problem
 from handler.model.names import KUBERNIXOS
 from handler.source.checkout import root_around
@@ -85,8 +86,8 @@ def _way_out(problem: Problem) -> str:
         return "keep it in the repository, or name where it lies: export NIX_PATH=nixpkgs=/opt/nixpkgs, or a path in PACKAGES or MODULES"
     if not isinstance(problem, MissingSetting) or not problem.settings:
         return problem.fix
-    wanted = "; ".join((block(problem.target, dict(problem.settings)), *problem.more))
-    return f"write a target with `compat: kubernixos` in anneal.yaml, name it by --target, and there: {wanted}"
+    wanted = together("; ", (block(problem.target, dict(problem.settings)), *problem.more))
+    return advice("write a target with `compat: kubernixos` in anneal.yaml, name it by --target, and there: {text}", wanted)
 
 
 def placed(problem: Problem) -> Problem:

@@ -17,6 +17,7 @@ from handler.inspect.look import Seen
 from handler.inspect.orphans import Orphans
 from handler.inspect.plan_questions import AT_ONCE, Json, facts
 from handler.inspect.signs import Sign
+from handler.model.advice import Advice, advice
 from handler.model.result import Outcome
 
 DIFFERS = 2
@@ -86,12 +87,13 @@ def print_end(output: Output, seen: Seen, counts: dict[str, int], more: str = ""
 
 def print_next(output: Output, seen: Seen, does: str = "apply") -> None:
     """Print what a guard says, and the command (`does`) that carries out what was shown, or allows it."""
-    held, then = seen.hold, f"anneal {does} {seen.target}" + (f" --commit {seen.commit}" if seen.aim == "commit" else "")
+    at = ["--commit", seen.commit] if seen.aim == "commit" else []
+    held, then = seen.hold, advice("anneal {text} {}{words}", Advice(does), seen.target, at)
     if held is None:
         output.line(f"next: {output.complete(then)}", whole=True)
         return
     output.line(f"{seen.target} waits for approval:" if held["recorded"] else "a run holds that until it is approved:", "warn")
     for reason in held["reasons"]:
         output.line(f"  {reason}")
-    allow = output.complete(f"anneal approve {seen.target} {held['id']}")
+    allow = output.complete(advice("anneal approve {} {}", seen.target, held["id"]))
     output.line(f"allow exactly that: {allow}" if held["recorded"] else f"next: {output.complete(then)}, then {allow}", whole=True)

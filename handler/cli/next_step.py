@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,10 +10,13 @@ from handler.app.times import ago, span, until
 from handler.cli import follow_up_commands
 from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
 from handler.config.settings import Target
+from handler.config.value_formats import FORMS
 from handler.engine.run.readiness import allowing
 from handler.health.kinds.pods import WITH_PODS
-from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, QuotaExceeded, RolloutFailed, SecretUnavailable, TargetMoved
+from handler.model.advice import Advice, advice, together
+from handler.model.errors import AccessDenied, ClusterUnavailable, QuotaExceeded, RolloutFailed, SecretUnavailable, TargetMoved
 from handler.model.health import HealthState
+from handler.model.names import kubectl
 from handler.model.numbers import many
 from handler.model.plan import Action
 from handler.model.quotation import quoted
@@ -25,10 +27,6 @@ from handler.state.run_history import PRUNING, ROLLING
 from handler.state.run_once import AS_CONFIGURED
 from handler.state.suspension import CONFIGURED, suspension
 
-_OVER_QUOTA = re.compile(r"\bexceeded quota: | has no room: ")
-"""The API server's words, and ours, where a quota is full."""
-_MORE_THAN_QUOTA = (PlanRefused.code, AccessDenied.code)
-"""Codes of a failure by a full quota and by something else, too: a mistake of the author's, or a missing right."""
 _NAMED = 3  # things that a refusal waits for, of which advice names so many
 _GONE = ": is not there"
 _WITH_LOGS = frozenset(each.kind for each in WITH_PODS)
@@ -55,7 +53,7 @@ def next_step(row: TargetRow, given: GivenFlags = NOTHING_GIVEN) -> NextStep:
 
 
 def complete(text: str, row: TargetRow, given: GivenFlags) -> str:
-    """Return a text whose commands reach the same configuration and cluster as this one."""
+    """Return an Advice whose commands reach the same configuration and cluster as this one; no word of a record is completed."""
     at_home = row.state is not None and row.state.status.code == SecretUnavailable.code  # a Secret of the handler's own cluster
     return text if at_home else given.complete(text, row.target.cluster)
 
@@ -67,22 +65,24 @@ def _without_configuration(step: NextStep) -> NextStep:
     verb, _, rest = step.command.removeprefix("anneal ").partition(" ")
     if verb not in ("apply", "approve"):
         return step
-    also = f" with --approve {rest.partition(' ')[2]}" if verb == "approve" else ""
-    return NextStep(f"{step.text} run the same `anneal locutus` or `anneal apply -f` command again{also}", urgent=step.urgent)
+    also = ["with", "--approve", rest.partition(" ")[2]] if verb == "approve" else []
+    return NextStep(
+        advice("{text} run the same `anneal locutus` or `anneal apply -f` command again{words}", step.text, also), urgent=step.urgent
+    )
 
 
 def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
     name, seen = row.target.name, str(row.trouble)
     if isinstance(row.trouble, TargetMoved):
-        return NextStep(f"{_moved(name, seen)}; if that is meant, and anneal.yaml is right:", f"anneal retarget {name}")
+        return NextStep(f"{_moved(name, seen)}; if that is meant, and anneal.yaml is right:", advice("anneal retarget {}", name))
     if isinstance(row.trouble, ClusterUnavailable):
         return NextStep(seen, follow_up_commands.reaching(row.target.cluster, given.kubectl))
     if row.trouble:
-        return NextStep(seen, follow_up_commands.granting(name, seen) if row.trouble.code == AccessDenied.code else "")
+        return NextStep(seen, advice("anneal check {}", name) if row.trouble.code == AccessDenied.code else "")
     if pause := suspension(row.target, row.state, row.now):
-        return _CONFIGURED if pause is CONFIGURED else NextStep("it is suspended; to go on:", f"anneal resume {name}")
+        return _CONFIGURED if pause is CONFIGURED else NextStep("it is suspended; to go on:", advice("anneal resume {}", name))
     if row.state is None:
-        return _from_promoters(name, row.newest, "it never ran") or NextStep("it never ran", f"anneal apply {name}")
+        return _from_promoters(name, row.newest, "it never ran") or NextStep("it never ran", advice("anneal apply {}", name))
     again = f"; live is looked at again {until(row.state.drift_due, row.now)}" if row.state.drift_due else ""
     return (
         _from_people(name, row.state)
@@ -105,7 +105,7 @@ def _from_promoters(name: str, newest: NewestCommit | None, seen: str) -> NextSt
     text = f"{seen}, and follows once more is proven, as said below"
     if held := next((each for each in newest.awaited if not each.due), None):
         return replace(_advised(text, held), urgent=False)
-    return NextStep(f"{text}; without waiting for that:", f"anneal promote {name}", urgent=False)
+    return NextStep(f"{text}; without waiting for that:", advice("anneal promote {}", name), urgent=False)
 
 
 def _moved(name: str, seen: str) -> str:
@@ -119,7 +119,7 @@ def _from_people(name: str, state: State) -> NextStep | None:
             f"{quoted(str(new))} has taken over what it had: this configuration is an older one, and no run of this target writes"
         )
     if state.held and state.approval and state.approval.id == state.held.id and state.held.once == AS_CONFIGURED:
-        return NextStep("its deletion is approved and runs next", f"anneal apply {name}", urgent=False)
+        return NextStep("its deletion is approved and runs next", advice("anneal apply {}", name), urgent=False)
     if state.held:
         going = sum(action != Action.UPDATE for action, _, _ in state.held.changes)
         what = f"{many(going, 'deletion')} {_verb(going, 'waits', 'wait')} for approval; to allow exactly {_verb(going, 'it', 'them')}:"
@@ -130,28 +130,28 @@ def _from_people(name: str, state: State) -> NextStep | None:
 def _from_lease(name: str, row: TargetRow) -> NextStep | None:
     assert row.state is not None  # noqa: S101 - asked by the caller
     if row.lease and row.lease.renewing:
-        looks = follow_up_commands.looking(row.state.status.message) if row.state.status.phase == PRUNING else ""
+        looks = _looking(row.state.status)
         waits = ", and waits for what isn't gone yet, as said below; to see what holds it:" if looks else ""
         return NextStep(f"{row.lease.holder} works on it now{waits}", looks, urgent=False)
     if row.lease:
         return NextStep(
             f"{row.lease.holder} holds it and hasn't renewed for {row.lease.age:.0f} s; the next run takes over, or:",
-            f"anneal unlock {name}",
+            advice("anneal unlock {}", name),
         )
     status = row.state.status
     ended = status.phase == "failed" and status.who in ("author", "operator")  # what the last run came to stands in the record
     if row.state.attempt and not status.next_try and not ended:
         goes_on = ", and no server runs that would go on; now:" if row.unserved else "; the next one goes on from there, or now:"
-        return NextStep(f"a run didn't finish{goes_on}", f"anneal apply {name}")
+        return NextStep(f"a run didn't finish{goes_on}", advice("anneal apply {}", name))
     return None
 
 
 def _from_status(name: str, status: RunStatus, row: TargetRow) -> NextStep | None:
-    if waits := _from_dependencies(f"anneal apply {name}", row.state, row) if row.state else None:
+    if waits := _from_dependencies(advice("anneal apply {}", name), row.state, row) if row.state else None:
         return waits
     if status.phase in ("waiting", ROLLING):
         return _from_wait(name, status, row)
-    return _from_failure(f"anneal apply {name}", status, row) if status.phase in ("failed", PRUNING) else None
+    return _from_failure(advice("anneal apply {}", name), status, row) if status.phase in ("failed", PRUNING) else None
 
 
 def is_of_git_host(status: RunStatus, newest: NewestCommit | None) -> bool:
@@ -162,7 +162,7 @@ def is_of_git_host(status: RunStatus, newest: NewestCommit | None) -> bool:
 def _from_git(row: TargetRow, *, failed: bool) -> NextStep | None:
     if not (row.state and row.newest and row.newest.trouble) or is_of_git_host(row.state.status, row.newest) != failed:
         return None
-    then = _tries(f"anneal apply {row.target.name}", row)
+    then = _tries(advice("anneal apply {}", row.target.name), row)
     return NextStep(
         f"git can't be asked, as said below; once it can, {then}; to ask it the same:",
         follow_up_commands.asking(row.target.repository.url),
@@ -170,21 +170,39 @@ def _from_git(row: TargetRow, *, failed: bool) -> NextStep | None:
 
 
 def _from_failure(again: str, status: RunStatus, row: TargetRow) -> NextStep:
-    if status.code == QuotaExceeded.code or (status.code not in _MORE_THAN_QUOTA and _OVER_QUOTA.search(status.message)):
+    if status.code == QuotaExceeded.code or any(each.kind == "ResourceQuota" for each in (status.refusal.facts if status.refusal else ())):
         return NextStep("a quota is full: its owner makes room, as said below, or git declares less; to try now:", again)
     return _from_what_it_names(again, status, row) or _from_author(again, status, row) or _from_next_try(again, status, row)
 
 
 def _from_what_it_names(again: str, status: RunStatus, row: TargetRow) -> NextStep | None:
-    if creates := follow_up_commands.creating(status.message):
+    if creates := _creating(row.target, status):
         return _without_namespace(creates, again, row)
-    if grants := follow_up_commands.granting(row.target.name, status.message) if status.code == AccessDenied.code else "":
-        text = "a right is missing, as said below; an administrator can grant all that are needed"
-        return NextStep(f"{text}, after which {_tries(again, row)}:", grants)
-    if looks := follow_up_commands.looking(status.message) if status.phase == PRUNING else "":
-        text = f"what is to go isn't gone yet, as said below; once it is, {_tries(again, row)}; to see what holds it:"
-        return NextStep(text, looks, urgent=row.unserved)
+    if status.code == AccessDenied.code:
+        check = advice("anneal check {}", row.target.name)
+        return NextStep(
+            "access is denied, as said below; to see what grants it, or to go on once it is granted:", together(" && ", (check, again))
+        )
+    if looks := _looking(status):
+        seen = advice("what is to go isn't gone yet, as said below; once it is, {text}; to see what holds it:", _tries(again, row))
+        return NextStep(seen, looks, urgent=row.unserved)
     return None
+
+
+def _creating(target: Target, status: RunStatus) -> str:
+    """Return the command that makes the Namespaces which are all that a refusal lacks; empty: it lacks something else, too."""
+    facts = status.refusal.facts if status.refusal and not status.refusal.again else ()
+    missing = [each.name for each in facts if each.kind == "Namespace" and not each.seen and _may_be_made(target, each.name)]
+    return together(" && ", (advice("kubectl create namespace {}", name) for name in missing)) if len(missing) == len(facts) else ""
+
+
+def _may_be_made(target: Target, name: str) -> bool:
+    return allows(target, name) and not FORMS["namespace"].complaint(name)
+
+
+def _looking(status: RunStatus) -> str:
+    """Return the command that shows why the first object isn't gone; empty: it isn't known which that is."""
+    return kubectl("get", status.lingers, "-o", "yaml") if status.phase == PRUNING and status.lingers else ""
 
 
 def _from_next_try(again: str, status: RunStatus, row: TargetRow) -> NextStep:
@@ -196,13 +214,13 @@ def _from_next_try(again: str, status: RunStatus, row: TargetRow) -> NextStep:
 
 
 def _tries(again: str, row: TargetRow) -> str:
-    return f"`{again}` goes on, for no server runs" if row.unserved else "the next look goes on"
+    return advice("`{text}` goes on, for no server runs", again) if row.unserved else "the next look goes on"
 
 
 def _without_namespace(creates: str, again: str, row: TargetRow) -> NextStep:
     seen = "a Namespace is missing; to create it, if git isn't to declare it"
     if row.unserved:
-        return NextStep(f"{seen}, and try again:", f"{creates} && {again}")
+        return NextStep(f"{seen}, and try again:", together(" && ", (creates, again)))
     return NextStep(f"{seen}, after which the next look goes on:", creates)
 
 
@@ -212,8 +230,10 @@ def _from_author(again: str, status: RunStatus, row: TargetRow) -> NextStep | No
     seen = _FIX.text + _once_changed(status)
     failing = any(_has_pods(line) for line in row.state.health.worst) if row.state else False
     if status.code == RolloutFailed.code and failing:
-        then = f", then `{again}`, for no server runs" if row.unserved else ""
-        return NextStep(f"{seen}{then}; to see what its containers wrote:", f"anneal status {row.target.name} --logs")
+        then = advice(", then `{text}`, for no server runs", again) if row.unserved else ""
+        return NextStep(
+            advice("{text}{text}; to see what its containers wrote:", seen, then), advice("anneal status {} --logs", row.target.name)
+        )
     return NextStep(f"{seen}; no server runs, so then:", again) if row.unserved else replace(_FIX, text=seen)
 
 
@@ -223,24 +243,28 @@ def _from_dependencies(again: str, state: State, row: TargetRow) -> NextStep | N
         return None
     first, *others = state.awaits.on
     more = f"; and for {' and '.join(each.target for each in others)}" if others else ""
-    seen = f"{state.awaits.commit[:12]} waits for {first.target}: {first.why}{more}; once that is ready, {_tries(again, row)}"
-    if row.unserved and first.fix == f"anneal status {first.target}":
-        return NextStep(f"{seen}; no server looks at {first.target} again; to do so now:", f"anneal apply {first.target}")
-    return _advised(seen, first)
+    waits = f"{state.awaits.commit[:12]} waits for {first.target}: {first.why}{more}"
+    seen = advice("{text}; once that is ready, {text}", waits, _tries(again, row))
+    if first.target not in row.target.depends_on:  # a record that says so is another's
+        return NextStep(seen, again)
+    if row.unserved:
+        now = advice("{text}; no server looks at {text} again; to do so now:", seen, first.target)
+        return NextStep(now, advice("anneal apply {}", first.target))
+    return _advised(seen, replace(first, fix=advice("anneal status {}", first.target)))
 
 
 def _advised(seen: str, obstacle: Obstacle) -> NextStep:
-    """Say what helps a target that isn't ready for another."""
-    if not obstacle.fix.startswith("anneal "):
-        return NextStep(f"{seen}; {obstacle.fix}")
-    looks = obstacle.fix.split()[1] == "status"
-    return NextStep(f"{seen}; to see {'how that stands' if looks else 'to that'}:", obstacle.fix, urgent=not looks)
+    """Say what helps a target that isn't ready for another. Only a command that was made here, of no record, is one to type."""
+    if not (isinstance(obstacle.fix, Advice) and obstacle.fix.startswith("anneal ")):
+        return NextStep(advice("{text}; {text}", seen, obstacle.fix))
+    looks = obstacle.fix.startswith("anneal status ")
+    return NextStep(advice("{text}; to see {text}:", seen, "how that stands" if looks else "to that"), obstacle.fix, urgent=not looks)
 
 
 def _from_wait(name: str, status: RunStatus, row: TargetRow) -> NextStep:
     seen = "its rollout goes on" if status.phase == ROLLING else "what was applied isn't healthy yet"
     if row.unserved and not (row.lease and row.lease.renewing):
-        return NextStep(f"{seen}, as said below, and no server runs that would look again; to look now:", f"anneal apply {name}")
+        return NextStep(f"{seen}, as said below, and no server runs that would look again; to look now:", advice("anneal apply {}", name))
     again = f"; it is looked at again {until(status.next_try, row.now)}" if status.next_try else ""
     return NextStep(f"{seen}, as said below{again}", urgent=False)
 
@@ -253,8 +277,10 @@ def _from_server(name: str, row: TargetRow) -> NextStep | None:
         due = f"live is to be looked at again {until(state.drift_due, row.now)}" if state and state.drift_due else ""
         seen = f"{newer or due or 'nothing to do now'}, and {server_text(row)}"
         urgent = behind or row.pulse.last is not None
-        return NextStep(f"{seen}; start `anneal serve` or `anneal run --trigger interval`, or now:", f"anneal apply {name}", urgent=urgent)
-    return NextStep(f"{newer}, which the next look applies, or now:", f"anneal apply {name}", urgent=False) if behind else None
+        return NextStep(
+            f"{seen}; start `anneal serve` or `anneal run --trigger interval`, or now:", advice("anneal apply {}", name), urgent=urgent
+        )
+    return NextStep(f"{newer}, which the next look applies, or now:", advice("anneal apply {}", name), urgent=False) if behind else None
 
 
 def server_text(row: TargetRow) -> str:
@@ -287,16 +313,18 @@ def _has_pods(line: str) -> bool:
 
 def _from_health(name: str, health: TargetHealth, *, unserved: bool) -> NextStep | None:
     if health.state == HealthState.DEGRADED and all(line.endswith(_GONE) for line in health.worst):
-        return NextStep("what git declares is gone from the cluster; to bring it back:", f"anneal apply {name}")
+        return NextStep("what git declares is gone from the cluster; to bring it back:", advice("anneal apply {}", name))
     if health.state == HealthState.DEGRADED and any(map(_has_pods, health.worst)):
-        return NextStep("it is degraded, as said below; to see what its containers wrote:", f"anneal status {name} --logs")
+        return NextStep("it is degraded, as said below; to see what its containers wrote:", advice("anneal status {} --logs", name))
     if health.state == HealthState.DEGRADED:
         return NextStep("it is degraded, as said below")
     if health.state == HealthState.UNKNOWN and health.since:
-        return NextStep("how it does isn't known, as said below; to judge it now:", f"anneal apply {name}")
+        return NextStep("how it does isn't known, as said below; to judge it now:", advice("anneal apply {}", name))
     if health.state == HealthState.PROGRESSING:
         looks = "; no server looks again; to do so now:" if unserved else ""
-        return NextStep(f"not all of it is healthy yet, as said below{looks}", f"anneal apply {name}" if unserved else "", urgent=False)
+        return NextStep(
+            f"not all of it is healthy yet, as said below{looks}", advice("anneal apply {}", name) if unserved else "", urgent=False
+        )
     return NextStep("it is healthy, with what is noted below", urgent=False) if health.notes else None
 
 
@@ -305,13 +333,16 @@ def _from_leftovers(target: Target, state: State) -> NextStep | None:
         return _from_drift(target.name, state.drift)
     if state.pin and state.pin.automatic:
         return NextStep(
-            "its newest commit failed and was rolled back: push what mends it; to try the same once more:", f"anneal unpin {target.name}"
+            "its newest commit failed and was rolled back: push what mends it; to try the same once more:",
+            advice("anneal unpin {}", target.name),
         )
     if state.pin:
-        return NextStep("it is pinned; to follow the branch again:", f"anneal unpin {target.name}", urgent=False)
+        return NextStep("it is pinned; to follow the branch again:", advice("anneal unpin {}", target.name), urgent=False)
     siblings = sorted({orphan.sibling for orphan in state.orphans if orphan.sibling})
     if siblings:
-        return NextStep(f"what it has given up isn't taken yet; to let {siblings[0]} take it:", f"anneal apply {siblings[0]}", urgent=False)
+        return NextStep(
+            f"what it has given up isn't taken yet; to let {siblings[0]} take it:", advice("anneal apply {}", siblings[0]), urgent=False
+        )
     return _from_orphans(target, state.orphans)
 
 
@@ -319,14 +350,14 @@ def _from_orphans(target: Target, orphans: Sequence[Orphan]) -> NextStep | None:
     spaces = (each.identity.namespace for each in orphans)
     if outside := next((space for space in spaces if space and not allows(target, space)), ""):
         seen = f"namespace {outside} left its whitelist, and what it has there stays; to see what --prune deletes (--keep lets go of it):"
-        return NextStep(seen, f"anneal retire {target.name} --namespace {outside} --prune --dry-run", urgent=False)
+        return NextStep(seen, advice("anneal retire {} --namespace {} --prune --dry-run", target.name, outside), urgent=False)
     if unmarked := sum(orphan.unmarked for orphan in orphans):
         seen = f"{many(unmarked, 'object')} of exclusive namespaces {_verb(unmarked, 'is', 'are')} not declared"
-        command, expires = f"anneal orphans {target.name}", any(orphan.until for orphan in orphans)
+        command, expires = advice("anneal orphans {}", target.name), any(orphan.until for orphan in orphans)
         return NextStep(f"{seen}; to see what becomes of {_verb(unmarked, 'it', 'them')}, and what keeps:", command, urgent=expires)
     if left := len(orphans):
         seen = f"{many(left, 'object')} {_verb(left, 'is', 'are')} no longer declared; to see whether {_verb(left, 'it', 'they')} may go:"
-        return NextStep(seen, f"anneal prune {target.name} --dry-run", urgent=False)
+        return NextStep(seen, advice("anneal prune {} --dry-run", target.name), urgent=False)
     return None
 
 
@@ -334,7 +365,9 @@ def _from_drift(name: str, drift: Sequence[Drift]) -> NextStep:
     fields, objects = sum(bool(each.path) for each in drift), sum(not each.path for each in drift)
     seen = " and ".join(many(number, what) for number, what in ((objects, "object"), (fields, "field")) if number)
     one = fields + objects == 1
-    return NextStep(f"{seen} {_verb(one, 'differs', 'differ')} from git; to bring {_verb(one, 'it', 'them')} back:", f"anneal apply {name}")
+    return NextStep(
+        f"{seen} {_verb(one, 'differs', 'differ')} from git; to bring {_verb(one, 'it', 'them')} back:", advice("anneal apply {}", name)
+    )
 
 
 def _verb(number: int, one: str, more: str) -> str:

@@ -11,7 +11,6 @@ import gc
 import importlib
 import logging
 import os
-import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from handler.cli.output import Output
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.names import STATE_NAMESPACE
 
@@ -166,7 +166,7 @@ class _Filename(_Named):
         """Refuse a URL."""
         if str(value).startswith(("http://", "https://")):
             verb = ctx.info_name if ctx else "apply"
-            self.fail(f"a URL isn't fetched; pipe it: curl -fsSL {shlex.quote(value)} | anneal {verb} -f - …", param, ctx)
+            self.fail(advice("a URL isn't fetched; pipe it: curl -fsSL {} | anneal {} -f - …", value, verb), param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -13,6 +13,7 @@ from handler.cli import diff, reports
 from handler.cli.server_client import ServerClient, ServerRefused, ServerUnavailable
 from handler.cli.session import Session
 from handler.config import value_formats
+from handler.model.advice import advice
 from handler.model.backoff import Backoff
 from handler.model.errors import AccessDenied, Problem
 from handler.model.plan import Hold
@@ -119,7 +120,7 @@ def _reported(session: Session, found: dict[str, Any]) -> int:
     for line in changed:
         output.line(f"  {line}")
     if held:
-        diff.hold(output, result.target, held, f"anneal replay {result.target} --approve {held.id}")
+        diff.hold(output, result.target, held, advice("anneal replay {} --approve {}", result.target, held.id))
     return reports.result(output, result)
 
 

@@ -6,7 +6,6 @@ where the record is. Of a template all instances that have a record end (`retire
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +22,7 @@ from handler.config.load import ConfigNotFound
 from handler.config.settings import Settings, Target
 from handler.engine.retire import Retire, Retirement
 from handler.engine.run.errors import EndUnsure
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied
 from handler.model.instance import is_instance
 from handler.model.names import STATE_NAMESPACE
@@ -53,8 +53,8 @@ def retire(session: Session, *, prune: bool | None, **flags: Any) -> int:
             return retire_template.retire(session, request, where, instances, before)
         return _retire_one(session, request, where, before, is_configured=configured is not None)
     except EndUnsure as unsure:  # raised before the first write
-        again = f"; then, for nothing was changed: {shlex.join(request.typed)}"
-        raise EndUnsure(*(replace(each, fix=f"{each.fix}{again}") for each in unsure.problems)) from None
+        then = "{text}; then, for nothing was changed: {text}"
+        raise EndUnsure(*(replace(each, fix=advice(then, each.fix, request.typed)) for each in unsure.problems)) from None
 
 
 def _settings(session: Session, state_namespace: str = "", installation: str = "") -> Settings:
@@ -125,7 +125,7 @@ def _carried_out(session: Session, request: RetireRequest, asked: Retire, shown:
     deleted = sum(change.removes for change in done.done)
     counts = f"{deleted} deleted, {len(done.done) - deleted} let go"
     if done.left:
-        again = output.complete(shlex.join(request.typed))
+        again = output.complete(request.typed)
         output.line(f"{name}: {counts}; {many(len(done.left), 'object')} of it left; to go on: {again}", "warn")
         return reports.FAILED
     end = f"nothing of it is left in {asked.namespace}" if asked.namespace else "its record is gone"

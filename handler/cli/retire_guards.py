@@ -6,7 +6,7 @@ Law: under an installation without a name of its own a record says not whose it 
 
 from __future__ import annotations
 
-import shlex
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +20,7 @@ from handler.cli.session import Session
 from handler.config.settings import Cluster, Settings, Target
 from handler.engine.retire import Retire, Retirement
 from handler.engine.run.errors import RequestRefused
+from handler.model.advice import advice
 from handler.model.errors import NoInstance
 from handler.model.instance import template_of
 from handler.model.names import kubectl
@@ -43,17 +44,17 @@ class RetireRequest:
     yes: bool = False
 
     @property
-    def typed(self) -> list[str]:
+    def typed(self) -> str:
         """This command as it was typed; flags of the configuration and of clusters are added where it is shown."""
         flags = {"--namespace": self.namespace, "--state-namespace": self.state_namespace, "--installation": self.installation}
         flags["--repository"] = self.repository
         named = [*(("--kind", kind) for kind in self.kinds), *((flag, value) for flag, value in flags.items() if value)]
         way, more = "--prune" if self.prune else "--keep", {"--dry-run": self.dry_run, "-y": self.yes}
-        return ["anneal", "retire", self.target, way, *(part for pair in named for part in pair), *(flag for flag in more if more[flag])]
+        return advice("anneal retire {}{words}", self.target, [way, *itertools.chain(*named), *(flag for flag in more if more[flag])])
 
     def shown(self, **changes: Any) -> str:
         """Return this command with other fields."""
-        return shlex.join(replace(self, **changes).typed)
+        return replace(self, **changes).typed
 
 
 def is_meant(session: Session, configured: Target) -> bool:
@@ -67,7 +68,7 @@ def refuse_configured(settings: Settings, configured: Target | None, request: Re
     name, namespace = request.target, request.namespace
     if taker := next((each.name for each in settings.targets if each.renamed_from == name), ""):
         seen = f"is what target {taker} was called before: its next run takes over what it has"
-        raise RequestRefused.of(f"target {name}", seen, fix=f"anneal apply {taker}; or remove `renamedFrom` there")
+        raise RequestRefused.of(f"target {name}", seen, fix=advice("anneal apply {}; or remove `renamedFrom` there", taker))
     if configured is None:
         return
     if not namespace:
@@ -76,14 +77,14 @@ def refuse_configured(settings: Settings, configured: Target | None, request: Re
         raise RequestRefused.of(f"target {name}", seen, fix="take it out of anneal.yaml first, and let the server read that")
     if configured.is_template:
         seen = f"is a template: what is in namespace {namespace} its instances have"
-        raise RequestRefused.of(f"target {name}", seen, fix=f"name one: anneal status {name}")
+        raise RequestRefused.of(f"target {name}", seen, fix=advice("name one: anneal status {}", name))
     if allows(configured, namespace):
         seen = f"may use namespace {namespace}, so that its next run would bring back what it declares there"
         raise RequestRefused.of(f"target {name}", seen, fix=f"take {namespace} out of its `namespaces` first, and let the server read that")
     others = [each.name for each in settings.targets if each.name != name and allows(each, namespace)] if request.prune else []
     if others:
         seen = f"has objects in namespace {namespace}, which target {others[0]} may use and may declare by now"
-        fix = f"let `anneal apply {others[0]}` take over what it declares, then pass --keep for the rest"
+        fix = advice("let `anneal apply {}` take over what it declares, then pass --keep for the rest", others[0])
         raise RequestRefused.of(f"target {name}", seen, fix=fix)
 
 
@@ -97,7 +98,7 @@ def refuse_living(session: Session, name: str) -> None:
     except (NoInstance, KindNotServed):
         return
     seen = f"is the instance of {identity}, which lives: its next run would bring all of it back"
-    raise RequestRefused.of(f"target {name}", seen, fix=f"delete that, and it ends: {kubectl('delete', identity)}")
+    raise RequestRefused.of(f"target {name}", seen, fix=advice("delete that, and it ends: {text}", kubectl("delete", identity)))
 
 
 def refuse_strangers(request: RetireRequest, asked: Retire, shown: Retirement, *, is_configured: bool = False) -> None:
@@ -107,7 +108,7 @@ def refuse_strangers(request: RetireRequest, asked: Retire, shown: Retirement, *
         seen = f"the server {server} looks after it: a configuration has it still"
         raise RequestRefused.of(subject, seen, fix="take it out of that, and let the server read that")
     if request.repository and (found or shown.going) and not is_same(request.repository, found):
-        fix = f"to see what it has: {request.shown(repository='', dry_run=True, yes=False)}"
+        fix = advice("to see what it has: {text}", request.shown(repository="", dry_run=True, yes=False))
         raise RequestRefused.of(subject, f"is of {found or 'no repository yet'}, not of {request.repository}", fix=fix)
 
 
@@ -126,7 +127,7 @@ def is_agreed(session: Session, request: RetireRequest, question: str, looks: Se
     asks = output.interactive and not request.yes
     if unnamed and not (asks or request.dry_run):
         seen = f"installation {session.settings.installation} is no name of its own: another configuration may have it, and run this target"
-        way = f"add --repository URL, as this shows it: {request.shown(dry_run=True, yes=False)}"
+        way = advice("add --repository URL, as this shows it: {text}", request.shown(dry_run=True, yes=False))
         raise RequestRefused.of(f"target {request.target}", seen, fix=way)
     if not (asks or request.yes or request.dry_run):
         raise click.UsageError(f"there is no terminal to ask on, so it needs -y: {output.complete(request.shown(yes=True))}")

@@ -8,6 +8,7 @@ from typing import Any
 from handler.cli import diff
 from handler.cli.output import Output
 from handler.engine.retire import Retire, Retired, Retirement
+from handler.model.advice import advice, together
 from handler.model.names import IDENTITY, PART_OF, Identity, kubectl
 from handler.model.numbers import many
 from handler.model.plan import Change
@@ -40,16 +41,16 @@ def summary(shown: Retirement, namespace: str = "") -> list[str]:
     lines = lines or [f"no object of it lives{place}"]
     lines += may_own_more(shown.going)
     space = Identity("", "Namespace", "", namespace)
-    return [*lines, *([_STAYS.format(*_ends(space))] if any(change.identity == space for change in shown.planned.plan.prunes) else [])]
+    return [*lines, *([advice(_STAYS, *_ends(space))] if any(change.identity == space for change in shown.planned.plan.prunes) else [])]
 
 
 def _ends(space: Identity) -> tuple[str, ...]:
     """Return how a Namespace is called that is no content of itself, and what deletes it, or lets go of it."""
     marks = (kubectl(verb, space, f"{key}-") for verb, key in (("label", PART_OF), ("annotate", IDENTITY)))
-    return str(space), kubectl("delete", space), " && ".join(marks)
+    return str(space), kubectl("delete", space), together(" && ", marks)
 
 
-_STAYS = "{0} itself stays, for it isn't in itself: `{1}` deletes it, with all that is left there; `{2}` lets go of it"
+_STAYS = "{text} itself stays, for it isn't in itself: `{text}` deletes it, with all that is left there; `{text}` lets go of it"
 
 
 def facts(name: str, done: Retired, asked: Retire) -> dict[str, Any]:

@@ -6,7 +6,6 @@ the template's own record. What was done isn't repeated by the next try: an inst
 
 from __future__ import annotations
 
-import shlex
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -154,7 +153,7 @@ def _carried_out(output: Output, request: RetireRequest, members: Sequence[_Memb
         _document(output, request, whole | {"ended": not rest}, parts, errors)
     counts = f"{deleted} deleted, {len(changes) - deleted} let go"
     if rest:
-        again = output.complete(shlex.join(request.typed))
+        again = output.complete(request.typed)
         output.line(f"{request.target}: {counts}; {many(rest, 'record')} of it left; to go on: {again}", "warn")
         return _code(errors) or reports.FAILED
     output.line(f"{request.target}: retired: {counts}; gone: {many(len(members), 'record')}", "good")

@@ -26,6 +26,7 @@ from handler.config.settings import Target
 from handler.engine.reconcile import reconcile
 from handler.engine.run.errors import NotPromoted
 from handler.feedback.cli import AGAIN
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, ClusterUnavailable, Stopping
 from handler.model.event import Job
 from handler.model.instance import template_of
@@ -110,7 +111,7 @@ def _to_the_newest(session: Session, start: Callable[[Job, threading.Event], Res
 
 
 def _reported(session: Session, job: Job, result: Result) -> Result:
-    again = session.again or session.output.complete(f"anneal apply {result.target}")
+    again = session.again or session.output.complete(advice("anneal apply {}", result.target))
     if result.code == Stopping.code and not job.dry_run:
         also = "" if session.again else ", and so does the next tick"
         session.output.note(f"what it began stays as it is; {again} goes on with it{also}")
@@ -129,7 +130,7 @@ def retry(session: Session) -> reports.Retry:
         if server is False:
             what = "look at it" if ended.outcome in IN_SYNC else "try"
             when = f"in {reports.until_next(ended)}" if ended.code == NotPromoted.code else "now"
-            return f"no server runs that would {what} again; {when}: {session.output.complete(f'anneal apply {ended.target}')}"
+            return f"no server runs that would {what} again; {when}: {session.output.complete(advice('anneal apply {}', ended.target))}"
         return reports.retried(ended) + ("" if server else ", if a server runs")
 
     return said

@@ -21,6 +21,7 @@ from handler.cli.follow_up_commands import NOTHING_GIVEN, GivenFlags
 from handler.cli.next_step import complete, is_of_git_host, next_step
 from handler.cli.target_page import drift_text
 from handler.config.settings import Cluster
+from handler.model.advice import Advice, advice
 from handler.model.errors import ClusterUnavailable
 from handler.model.names import DEFAULT_INSTALLATION
 from handler.model.numbers import many
@@ -162,8 +163,8 @@ def hints(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
         yield f"and {len(shown) - EXPLAINED} more in trouble: anneal status TARGET", ""
     yield from _stopped(rows, given)
     if left := [row for row in rows if row.unserved and row.recorded and row.level not in TROUBLE]:
-        command = given.complete("anneal run --trigger interval", left[0].target.cluster)
-        yield f"no server follows git for {_named(left)}; this one does: `{command}`", "dim"
+        command = given.complete(advice("anneal run --trigger interval"), left[0].target.cluster)
+        yield advice("no server follows git for {}; this one does: `{text}`", _named(left), command), "dim"
 
 
 def retired_lines(gone: Sequence[RetiredTarget], given: GivenFlags) -> Iterator[Styled]:
@@ -214,14 +215,14 @@ def _stopped(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
     pinned = [row for row in well if row.summary.pin and row not in suspended]
     for word, verb, group in (("suspended", "resume", suspended), ("pinned", "unpin", pinned)):
         if group:
-            command = given.complete(f"anneal {verb} {group[0].target.name}", group[0].target.cluster)
+            command = given.complete(advice("anneal {text} {}", Advice(verb), group[0].target.name), group[0].target.cluster)
             yield f"{word} ({_named(group)}); to go on: `{command}`", "dim"
 
 
 def _of_cluster(cluster: Cluster, group: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
     subject, trouble = cluster_subject(cluster), group[0].trouble
     yield f"{subject} ({_named(group)}): {str(trouble).removeprefix(f'{subject}: ')}", "bad"
-    check = given.complete(f"anneal check {group[0].target.name}", cluster)
+    check = given.complete(advice("anneal check {}", group[0].target.name), cluster)
     yield f"    {follow_up_commands.reaching(cluster, given.kubectl) if isinstance(trouble, ClusterUnavailable) else check}", "head"
 
 
@@ -238,12 +239,12 @@ def _named(group: Sequence[TargetRow]) -> str:
 
 def _of_target(row: TargetRow, given: GivenFlags) -> Iterator[Styled]:
     name, style = row.target.name, _STYLES.get(row.level, "")
-    page = complete(f"anneal status {name}", row, given)
+    page = complete(advice("anneal status {}", name), row, given)
     if not row.whole and row.recorded:
         text, command = f"{row.phase}, {row.summary.health}", page
     else:
         step = next_step(row, given)
-        text, command = "; ".join(part for part in (complete(_cause(row), row, given), _alone(step.text)) if part), step.command or page
+        text, command = "; ".join(part for part in (_cause(row), _alone(step.text)) if part), step.command or page
     yield f"{name}: {text}", style
     yield f"    {command}", "head"
 

@@ -13,6 +13,7 @@ from handler.cli.next_step import NextStep, complete, next_step, pinned_text, se
 from handler.cli.output import Output
 from handler.cli.rollout_lines import UNDER_WAY, now_at, phase_of, step_line, summed
 from handler.engine.planner.due import FAILED
+from handler.model.advice import advice
 from handler.model.health import HealthState
 from handler.model.numbers import counted, many
 from handler.model.quotation import block, quoted
@@ -80,7 +81,7 @@ def _style(row: TargetRow, step: NextStep) -> str:
 
 def _rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
     if row.trouble and row.state:
-        yield from (("trouble", complete(line, row, given)) for line in str(row.trouble).splitlines())
+        yield from (("trouble", line) for line in str(row.trouble).splitlines())
     if row.doubt:
         yield "cluster", f"whether the record is of this cluster isn't known: {row.doubt}"
     if row.lease:
@@ -95,7 +96,7 @@ def _rows(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str]]:
         yield from _rollout_rows(row.state, row.now)
         yield from _health_rows(row.state, row.now)
         yield from _people_rows(row.state, row.now)
-        yield from _status_rows(row, given, row.state.status)
+        yield from _status_rows(row, row.state.status)
         yield from _leftover_rows(row.state, row.now)
 
 
@@ -142,7 +143,8 @@ def _rollout_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
 def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
     if state.awaits and state.status.phase == Outcome.WAITING:
         waits = f"{state.awaits.commit[:12]}, {ago(state.awaits.since, now).removesuffix(' ago')} so far"
-        yield "waits", f"{waits}; `anneal apply {state.target} --commit {state.awaits.commit}` brings it all the same"
+        by_hand = advice("`anneal apply {} --commit {}`", state.target, state.awaits.commit)
+        yield "waits", f"{waits}; {by_hand} brings it all the same"
         yield from (("", f"for {each.target}: {each.why}") for each in state.awaits.on)
     failed_early = state.status.phase == "failed" and state.status.who == "author"
     if state.waiting and (state.waiting.over or not failed_early):
@@ -190,10 +192,10 @@ def held_rows(held: HeldPlan, now: float) -> Iterator[tuple[str, str]]:
     yield from _more(len(held.changes))
 
 
-def _status_rows(row: TargetRow, given: GivenFlags, status: RunStatus) -> Iterator[tuple[str, str]]:
+def _status_rows(row: TargetRow, status: RunStatus) -> Iterator[tuple[str, str]]:
     if status.phase in ("failed", "pruning"):
         label = "failing" if status.phase == "failed" else "pruning"
-        yield from ((name, complete(line, row, given)) for name, line in _recorded(label, [status.message]))
+        yield from _recorded(label, [status.message])
     if status.next_try:
         when = "by no server, for none runs" if row.unserved else until(status.next_try, row.now)
         yield "next try", f"{when}, after {many(status.failures, 'failure')}"

@@ -20,6 +20,7 @@ from handler.cli import reports
 from handler.cli.checkout_kustomizations import kustomizations
 from handler.cli.remote_bases import Fetched, RemoteBases
 from handler.cli.session import Session
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, Problem, SourceRefused
 from handler.model.tree import printable
 from handler.render.kustomize.kustomize_closure import VENDORED
@@ -100,7 +101,7 @@ def _reported(session: Session, directory: Path, done: list[Vendored], problems:
         session.output.line(f"{each.place}: {each.url} ({each.origin}) is now {each.directory}")
     reports.problems(session.output, problems)
     if done:
-        session.output.line(f"commit it: git add {directory} && git commit -m 'Vendor remote bases'", whole=True)
+        session.output.line(advice("commit it: git add {path} && git commit -m 'Vendor remote bases'", directory), whole=True)
     elif not problems:
         session.output.line(f"no kustomization below {directory} names a remote base")
     return reports.FAILED if problems else reports.DONE_CODE

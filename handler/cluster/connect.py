@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-import shlex
 import threading
 import time
 import warnings
@@ -35,6 +34,7 @@ from handler.cluster.kubeconfig import (
 )
 from handler.cluster.pool import pool_of
 from handler.config.settings import Cluster
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, ClusterUnavailable, KubeconfigInvalid, ServerPinned
 from handler.model.singleflight import SingleFlight
 
@@ -204,7 +204,7 @@ def _say_unchecked(cluster: str, host: str, source: str) -> None:
     if (source, host) in _unchecked:
         return
     _unchecked.add((source, host))
-    fix = f"kubectl config set-cluster {shlex.quote(cluster)} --insecure-skip-tls-verify=false --certificate-authority=FILE --embed-certs"
+    fix = advice("kubectl config set-cluster --insecure-skip-tls-verify=false --certificate-authority=FILE --embed-certs -- {}", cluster)
     fields = {"cluster": source, "server": host, "fix": fix}
     _LOG.warning("the API server's certificate isn't checked (insecure-skip-tls-verify)", extra={"fields": fields})
 

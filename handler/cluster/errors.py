@@ -14,6 +14,7 @@ from typing import Any
 import urllib3.exceptions
 
 from handler.cluster.quoted_values import about_a_secret, without_values
+from handler.model.advice import advice
 from handler.model.connection_failure import tls_reason, words
 from handler.model.errors import (
     AccessDenied,
@@ -187,16 +188,18 @@ def _over_quota(text: str, place: RequestPlace, subject: str) -> AnnealError | N
         return None
     name = quota.group(1)
     if name is None:
-        fix = f"who owns the quotas allows it: kubectl describe ResourceQuota -n {place.namespace}; or declare less in git"
+        fix = advice("who owns the quotas allows it: kubectl describe ResourceQuota -n {}; or declare less in git", place.namespace)
         return QuotaExceeded.of(subject, quoted(quota.group()), fix=fix)
-    fix = f"who owns the quota makes room: {kubectl('edit', Identity('', 'ResourceQuota', place.namespace, name))}; or declare less in git"
+    edit = kubectl("edit", Identity("", "ResourceQuota", place.namespace, name))
+    fix = advice("who owns the quota makes room: {text}; or declare less in git", edit)
     return QuotaExceeded.of(subject, f"ResourceQuota/{place.namespace}/{name} has no room: {quoted(quota.group())}", fix=fix)
 
 
 def rule_text(verb: str, group: str, resource: str, namespace: str) -> str:
     """Return the least RBAC rule as one line of YAML."""
     where = f"Role in {namespace}" if namespace else "ClusterRole"
-    return f'add to its {where}: {{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+    rule = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+    return advice("add to its {text}: {yaml}", where, rule)
 
 
 def _said(body: Any, place: RequestPlace, status: int, sent: bytes | None) -> tuple[str, str]:

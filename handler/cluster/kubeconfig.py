@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from handler.config.git_settings import SecretRef
 from handler.config.remote_secrets import Fetch, RemoteSecrets, nowhere, text_of
 from handler.config.secrets import resolve
 from handler.config.settings import Eks
+from handler.model.advice import advice
 from handler.model.errors import KubeconfigInvalid, SecretUnavailable
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ class SecretKubeconfig:
 
 def from_files(files: str, context: str, source: str, *, terminal: bool = False) -> Loaded:
     """Load kubeconfig files; refreshed OIDC tokens are written back. `terminal`: exec plugins may prompt. Raises KubeconfigInvalid."""
-    chosen = f" --context {shlex.quote(context)}" if context else ""
-    plugins = Plugins(source, f"KUBECONFIG={shlex.quote(files)} kubectl{chosen} version", terminal)
+    chosen = ["--context", context] if context else []
+    plugins = Plugins(source, advice("KUBECONFIG={} kubectl{words} version", files, chosen), terminal)
 
     def read() -> KubeconfigDocument:
         found = of_files(files)
@@ -204,7 +204,7 @@ def _loaded(document: KubeconfigDocument, name: str, plugins: Plugins, files: st
 
 def _sign_in(files: str, context: KubeconfigContext) -> str:
     place = ["--kubeconfig", files] if files and ":" not in files else []
-    return shlex.join(["kubectl", *place, "config", "set-credentials", context.user_name, "--token=TOKEN"])
+    return advice("kubectl{words} config set-credentials --token=TOKEN -- {}", place, context.user_name)
 
 
 def _provider(files: str, document: KubeconfigDocument, name: str) -> Provider:

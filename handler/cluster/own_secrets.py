@@ -10,6 +10,7 @@ from handler.cluster.api import Api
 from handler.cluster.connect import connect
 from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError, SecretUnavailable
 
 DEADLINE = 5.0  # seconds for one GET
@@ -31,7 +32,7 @@ class OwnSecrets:
         except AnnealError as error:
             raise _unavailable(ref, error, namespace, name) from None
         if body is None:
-            raise SecretUnavailable.of(str(ref), "there is no such Secret", fix=f"kubectl get secret -n {namespace}")
+            raise SecretUnavailable.of(str(ref), "there is no such Secret", fix=advice("kubectl get secret -n {}", namespace))
         data = body.get("data") or {}
         if key not in data:
             keys = ", ".join(sorted(data)) or "none"
@@ -46,9 +47,9 @@ class OwnSecrets:
 
 def _unavailable(ref: SecretRef, error: AnnealError, namespace: str, name: str) -> SecretUnavailable:
     (problem, *_) = error.problems
-    rule = f'{{apiGroups: [""], resources: ["secrets"], resourceNames: ["{name}"], verbs: ["get"]}}'
+    rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"]}
     denied = isinstance(error, AccessDenied) and problem.message.startswith("403")
-    fix = f"add to a Role in {namespace}: {rule}" if denied else NOWHERE if problem.subject == "cluster" else problem.fix
+    fix = advice("add to a Role in {text}: {yaml}", namespace, rule) if denied else NOWHERE if problem.subject == "cluster" else problem.fix
     return SecretUnavailable.of(str(ref), f"can't be read: {problem.message}", fix=fix)
 
 

@@ -6,7 +6,6 @@ A value that can't be read is `BAD` on its way up, and so is what holds one: not
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
@@ -23,6 +22,7 @@ from handler.config.settings import EvidenceSettings, Impersonate, MetricsSettin
 from handler.config.settings_shape import Json, Slot, slots
 from handler.config.value_formats import FORMS, RANGES, ValueFormat
 from handler.config.yaml_nodes import ConfigMistakes, join, pairs, place, scalar, word
+from handler.model.advice import advice
 from handler.model.instance import is_target_name, template_of
 from handler.model.manifest import canonical
 
@@ -132,7 +132,7 @@ class Decoder:
         if text in slot.words:
             return text
         is_item = text in items or (bool(slot.kind) and not FORMS[slot.kind].complaint(text))
-        fix = f"write {slot.key}: [{text}]" if is_item else nearest(text, [*slot.words, *items])
+        fix = advice("write {text}: {yaml}", slot.key, [text]) if is_item else nearest(text, [*slot.words, *items])
         self.mistakes.add(node, subject, f"expected {_listed(slot)}, found {value_formats.show(text)}", fix)
         return BAD
 
@@ -173,16 +173,16 @@ class Decoder:
         whole = yaml.MappingNode("tag:yaml.org,2002:map", [pair], node.start_mark, node.end_mark)
         trial = replace(self, mistakes=ConfigMistakes(""))
         if key and trial.mapping(whole, cls, "") is not BAD:
-            return f"write {slot.key}: {{{key}: {_flow(node)}}}"
+            return advice("write {text}: {{text}: {text}}", slot.key, key, _flow(node))
         kind = next((each.kind for each in slots(cls) if each.key == key), "")
         example = FORMS[kind].example if kind in FORMS and kind not in self.choices else ""
-        return f"write it as {slot.key}: {{{key}: {example}}}" if example and word(node) == "text" else ""
+        return advice("write it as {text}: {{text}: {text}}", slot.key, key, example) if example and word(node) == "text" else ""
 
     def _alone(self, node: yaml.Node, slot: Slot) -> str:
         """Return how a list is written of which the only item stands there; empty: it is none."""
         items = yaml.SequenceNode("tag:yaml.org,2002:seq", [node], node.start_mark, node.end_mark)
         is_item = word(node) == "text" and replace(self, mistakes=ConfigMistakes("")).value(items, slot, "") is not BAD
-        return f"write {slot.key}: [{_flow(node)}]" if is_item else ""
+        return advice("write {text}: [{text}]", slot.key, _flow(node)) if is_item else ""
 
     def _truth(self, node: yaml.Node, subject: str) -> Any:
         """Only `true` and `false`: YAML 1.2 and the schema read `yes` as text."""
@@ -280,8 +280,7 @@ def _listed(slot: Slot) -> str:
 
 def _flow(node: yaml.Node) -> str:
     """Write a scalar as it stands, within brackets."""
-    is_plain = isinstance(node, yaml.ScalarNode) and not node.style and not re.search(r"[\[\]{},]", scalar(node))
-    return scalar(node) if is_plain else json.dumps(scalar(node), ensure_ascii=False)
+    return advice("{yaml}", scalar(node)) if word(node) == "text" else scalar(node)
 
 
 def child(node: yaml.Node | None, key: str) -> yaml.Node | None:

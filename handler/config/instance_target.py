@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 
 from handler.config.settings import Impersonate, Settings, Target
+from handler.model.advice import advice
 from handler.model.errors import ConfigInvalid
 from handler.model.instance import Instance, instance_name, is_instance, is_target_name, template_of
 
@@ -31,7 +32,7 @@ def refuse_template(target: Target, has: str) -> None:
     """Raise ConfigInvalid if a target is a template. `has`: what its instances have instead of it, for the message."""
     if target.is_template:
         seen = f"is a template: each of its instances {has}"
-        raise ConfigInvalid.of(f"target {target.name}", seen, fix=f"name one; to see which there are: anneal status {target.name}")
+        raise ConfigInvalid.of(f"target {target.name}", seen, fix=advice("name one; to see which there are: anneal status {}", target.name))
 
 
 def configured_as(settings: Settings, name: str) -> Target | None:

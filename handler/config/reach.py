@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from handler.config.cluster_settings import Cluster
 from handler.config.settings import Settings, Target
 from handler.config.settings_shape import Slot, slots
 from handler.config.yaml_nodes import children, compose, scalar
+from handler.model.advice import word
 from handler.model.errors import ConfigInvalid
 
 HOSTS, CLUSTERS, AWS, FILES, INCLUDED = "hosts", "clusters", "AWS", "files", "included files"
@@ -128,7 +128,7 @@ class _Reading:
         fields = {scalar(key): value for key, value in node.value}
         if "command" in fields:
             arguments = children(fields["args"]) if "args" in fields else []
-            self._add(PROGRAMS, shlex.join(scalar(each) for each in (fields["command"], *arguments)))
+            self._add(PROGRAMS, " ".join(word(scalar(each)) for each in (fields["command"], *arguments)))
         for key, group in _IN_KUBECONFIG.items():
             if text := scalar(fields.get(key)):
                 self._add(group, _real(directory, text) if group == FILES else text)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import shlex
 
 from handler.config.git_settings import SecretRef
+from handler.model.advice import advice
 
 SHORTEST = 16  # characters that a webhook secret or replay token has at least, so that it isn't found by trying
 KEY = 32  # characters that a key which signs has at least
@@ -17,9 +17,9 @@ WHOLE = "copy the whole signing token, as GitLab shows it"
 def way_out(ref: SecretRef, *, made: bool) -> str:
     """Return what to type where a secret isn't there; empty: its store says it. `made`: two sides agree on it, neither gives it out."""
     if ref.env:
-        new = f'export {ref.env}="$(openssl rand -hex 32)"; or set it to what the other side has already'
-        return new if made else f"export {ref.env}=VALUE, where Anneal runs"
-    new = f"(umask 077; openssl rand -hex 32 > {shlex.quote(ref.file)}); or write into it what the other side has already"
+        new = advice('export {}="$(openssl rand -hex 32)"; or set it to what the other side has already', ref.env)
+        return new if made else advice("export {}=VALUE, where Anneal runs", ref.env)
+    new = advice("(umask 077; openssl rand -hex 32 > {path}); or write into it what the other side has already", ref.file)
     return (new if made else "write it there, readable by the user whom Anneal runs as") if ref.file else ""
 
 

@@ -35,6 +35,7 @@ from handler.config.settings_shape import Json
 from handler.config.trigger_rules import OF_TRIGGERS
 from handler.config.trigger_settings import ResourceTrigger, WatchedResource
 from handler.config.value_formats import is_glob, plain
+from handler.model.advice import advice
 from handler.model.to_json import camel
 
 
@@ -97,16 +98,16 @@ def star_alone(namespaces: tuple[str, ...]) -> Iterator[Fault]:
 def inside(namespace: str, namespaces: tuple[str, ...]) -> Iterator[Fault]:
     """The namespace of objects that name none is one of the allowed."""
     if namespace and "*" not in namespaces and namespace not in namespaces:
-        allowed = ", ".join([*namespaces, namespace])
-        yield Fault("namespace", f"{namespace} is not in the whitelist", f"write `namespaces: [{allowed}]`")
+        allowed = [*namespaces, namespace]
+        yield Fault("namespace", f"{namespace} is not in the whitelist", advice("write `namespaces: {yaml}`", allowed))
 
 
 def exclusive_inside(exclusive: tuple[str, ...], namespaces: tuple[str, ...]) -> Iterator[Fault]:
     """What may be emptied is in the whitelist, and no namespace of the system."""
     for name in exclusive:
         if "*" not in namespaces and name not in namespaces:
-            allowed = ", ".join([*namespaces, name])
-            yield Fault("exclusive", f"{name} is not in the whitelist", f"write `namespaces: [{allowed}]`", (name,))
+            allowed = [*namespaces, name]
+            yield Fault("exclusive", f"{name} is not in the whitelist", advice("write `namespaces: {yaml}`", allowed), (name,))
         if name == "default" or name.startswith("kube-"):
             yield Fault("exclusive", f"{name} is a namespace of the system, whose objects no git declares", f"take {name} out", (name,))
 
@@ -198,7 +199,8 @@ def options_fit(kind: str, *values: object) -> Iterator[Fault]:
         owner = next(each for each, names in _OWNERS.items() if name in names)
         fits = kind == owner if owner else kind not in OPTIONS
         if value != getattr(blank, name) and not fits:
-            way = f"write `type: {owner}` beside it" if owner else "remove it; what belongs to the render is said by the tool's own files"
+            away = "remove it; what belongs to the render is said by the tool's own files"
+            way = advice("write `type: {yaml}` beside it", owner) if owner else away
             yield Fault(name, f"is an option of {owner or 'file'}, and type is {kind}", way)
 
 
@@ -276,7 +278,7 @@ def binds(groups: tuple[str, ...], users: tuple[str, ...]) -> Iterator[Fault]:
 def asks_openid(scopes: tuple[str, ...]) -> Iterator[Fault]:
     """Without this scope a provider gives no ID token."""
     if "openid" not in scopes:
-        yield Fault("scopes", "openid is missing", f"write `scopes: [{', '.join(['openid', *scopes])}]`")
+        yield Fault("scopes", "openid is missing", advice("write `scopes: {yaml}`", ["openid", *scopes]))
 
 
 def other_name(name: str, renamed_from: str) -> Iterator[Fault]:

@@ -21,6 +21,7 @@ from handler.config.trigger_settings import (
     WatchedResource,
 )
 from handler.config.value_formats import FORMS, plain, show
+from handler.model.advice import advice
 from handler.model.instance import LONGEST_TEMPLATE
 from handler.model.names import HEARTBEAT
 
@@ -34,7 +35,9 @@ def main_is_listed(main_resource: str, resources: tuple[WatchedResource, ...]) -
     names = [each.name for each in resources]
     if main_resource not in names:
         known = f"which are {', '.join(names)}" if names else "for there are none"
-        row = f"write the name of one of them, or add `- {{name: {main_resource}, apiVersion: GROUP/VERSION, kind: KIND}}` to resources"
+        row = advice(
+            "write the name of one of them, or add `- {name: {yaml}, apiVersion: GROUP/VERSION, kind: KIND}` to resources", main_resource
+        )
         yield Fault("main_resource", f"names none of the resources, {known}", row)
 
 

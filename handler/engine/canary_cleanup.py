@@ -15,6 +15,7 @@ from handler.cluster.write import Writer
 from handler.engine import outcomes
 from handler.engine.planner import canaries
 from handler.engine.run.context import RunContext
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError, AuthorError, LeaseError, Problem, RefNotFound, RenderFailed, Stopping
 from handler.model.names import Identity, Resource
 from handler.plan.inventory import is_member
@@ -60,7 +61,7 @@ def _problem(run: RunContext, commit: str, identity: Identity, kept: str) -> Pro
         seen = f"the canary of {commit[:12]} is withdrawn, for {run.revision.commit[:12]} has overtaken it"
         return Problem(str(identity), seen, fix="it begins anew with a commit that brings it")
     seen = f"the canary of {commit[:12]} stays as it is, unwatched: {kept}"
-    fix = f"each tick tries to withdraw it; anneal rollback {run.job.target} takes it away, too"
+    fix = advice("each tick tries to withdraw it; anneal rollback {} takes it away, too", run.job.target)
     return Problem(str(identity), seen, fix=fix)
 
 

@@ -29,6 +29,7 @@ from handler.engine.planner.members import living, may_be_gone, served
 from handler.engine.planner.planner import Planned
 from handler.engine.run.context import RunContext
 from handler.engine.run.former_record import FormerRecord
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError, Busy, Moved, Problem
 from handler.model.names import PART_OF, Identity, Resource, identity_of
 from handler.model.numbers import many
@@ -133,7 +134,9 @@ def _said(run: RunContext, former: FormerRecord, left: Sequence[Identity], refus
     if first not in refused:
         return seen
     why = "; ".join(filter(None, (refused[first].message, refused[first].fix)))
-    return f"{seen}: its new marks are refused: {why}; once that is allowed, `anneal apply {run.job.target}` ends the takeover"
+    return advice(
+        "{text}: its new marks are refused: {text}; once that is allowed, `anneal apply {}` ends the takeover", seen, why, run.job.target
+    )
 
 
 def _left(run: RunContext) -> list[Identity]:

@@ -14,6 +14,7 @@ from handler.engine.run import revision, transitions
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import RequestRefused
 from handler.engine.run.readiness import allowing
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, Busy, LeaseLost, Stopping
 from handler.model.event import NAMED, Job
 from handler.model.result import Outcome, Result
@@ -35,7 +36,8 @@ def ask(run: RunContext) -> None:
     held, approval = run.state.held, run.state.approval
     if run.job.approve and run.job.approve not in (held and held.id, approval and approval.id):
         seen = f"held now: {held.id}" if held else "nothing is held"
-        fix = f"anneal status {run.job.target}" if held or run.deps.once == AS_CONFIGURED else f"to hold it anew: {_command(run)}"
+        as_it_is = held or run.deps.once == AS_CONFIGURED
+        fix = advice("anneal status {}", run.job.target) if as_it_is else advice("to hold it anew: {text}", _command(run))
         raise RequestRefused.of(f"target {run.job.target}", f"can't approve {run.job.approve}; {seen}", fix=fix)
     if held and held.id == run.job.approve and not _may_go_on(run.deps.target, held.once):
         seen = f"{held.id} is of a command that does what the settings don't say, so another can't go on with it"
@@ -62,24 +64,26 @@ def _may_go_on(target: Target, once: RunOnce) -> bool:
 def _command(run: RunContext) -> str:
     """Return the command of a run that does what the settings don't say."""
     name, once = run.job.target, run.deps.once
-    return taking_over(name, once.adopt) if once.adopt else f"anneal prune {name}"
+    return taking_over(name, once.adopt) if once.adopt else advice("anneal prune {}", name)
 
 
 def busy(run: RunContext, error: Busy) -> Busy:
     """Return the error of a run that finds the Lease held; its holder does only what it reads in the record, by the target's settings."""
     name, commit = run.job.target, run.revision.commit or run.job.commit
     if run.job.promote:
-        left, fix = "nothing was promoted", f"anneal promote {name}"
+        left, fix = "nothing was promoted", advice("anneal promote {}", name)
         if commit:
-            fix = f"{fix} --commit {commit}; at once, pinned to it: anneal apply {name} --commit {commit} --force"
+            at_once = "{text} --commit {}; at once, pinned to it: anneal apply {} --commit {} --force"
+            fix = advice(at_once, fix, commit, name, commit)
     elif run.deps.once != AS_CONFIGURED:
         left, fix = "this isn't left for it", _command(run)
     elif run.revision.vouched:
-        left, fix = "this isn't left for it", f"anneal apply {name} --commit {commit} --force"
+        left, fix = "this isn't left for it", advice("anneal apply {} --commit {} --force", name, commit)
     else:
         return error
     said = [f"{each.message.partition(';')[0]}; {left}" for each in error.problems]
-    return Busy(*(replace(each, message=text, fix=f"once that is done: {fix}") for each, text in zip(error.problems, said, strict=True)))
+    fix = advice("once that is done: {text}", fix)
+    return Busy(*(replace(each, message=text, fix=fix) for each, text in zip(error.problems, said, strict=True)))
 
 
 _ENDS = frozenset(map(str, Outcome)) - {Outcome.LAGGING}

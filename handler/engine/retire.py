@@ -26,6 +26,7 @@ from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.members import Members, may_be_gone, served
 from handler.engine.planner.planner import Planned, Planner, PlanRequest
 from handler.engine.run.errors import EndUnsure, RequestRefused
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, TargetMoved
 from handler.model.names import Identity, Resource, identity_of, kubectl, state_name
 from handler.model.plan import Action, Change, within
@@ -114,23 +115,24 @@ class Retire:
             raise RequestRefused.of(subject, "has no record there, so nothing is known of what it has", fix="anneal status")
         if state.installation != self.installation:
             seen = f"belongs to installation {state.installation}, this one is {self.installation}"
-            way = f"anneal retire {self.name} {'--prune' if self.prune else '--keep'} --installation {state.installation} --dry-run"
-            raise RequestRefused.of(subject, seen, fix=f"{way} shows what it has; to end it, use the configuration of that installation")
+            flags = ["--prune" if self.prune else "--keep", "--installation", state.installation]
+            way = "anneal retire {}{words} --dry-run shows what it has; to end it, use the configuration of that installation"
+            raise RequestRefused.of(subject, seen, fix=advice(way, self.name, flags))
         if state.renamed_to:
             seen = f"target {state.renamed_to.name} has taken over what it had, and deletes this record at its end"
-            raise RequestRefused.of(subject, seen, fix=f"anneal apply {state.renamed_to.name}")
+            raise RequestRefused.of(subject, seen, fix=advice("anneal apply {}", state.renamed_to.name))
         if taker := self.taker():
             seen = f"is taken over by target {taker}, whose next run goes on with that"
-            fix = f"anneal apply {taker}; or, if that isn't configured any more, first: anneal retire {taker} --keep"
+            fix = advice("anneal apply {}; or, if that isn't configured any more, first: anneal retire {} --keep", taker, taker)
             raise RequestRefused.of(subject, seen, fix=fix)
         if state.former and self.has_taken(state.former):
             seen = f"takes over what {state.former} has, and hasn't ended that"
-            raise RequestRefused.of(subject, seen, fix=f"configure it until `anneal apply {self.name}` has, then retire it")
+            raise RequestRefused.of(subject, seen, fix=advice("configure it until `anneal apply {}` has, then retire it", self.name))
         uid = self.cluster_uid()
         if state.cluster_uid != uid:
             seen = f"its record is of another cluster ({state.cluster_uid}, this one is {uid}), as one from a backup is"
             delete = kubectl("delete", Identity("", "ConfigMap", self.store.namespace, state_name(self.name)))
-            raise TargetMoved.of(subject, seen, fix=f"if nothing of it is here: {delete}")
+            raise TargetMoved.of(subject, seen, fix=advice("if nothing of it is here: {text}", delete))
         self.ends(state)
         return stored
 

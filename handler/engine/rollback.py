@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from handler.engine.run.context import RunContext
 from handler.engine.run.errors import ROLLOUT_FAILURES, RequestRefused
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, CommitUnproven, Problem, QuotaExceeded, RolloutFailed, TransientError
 from handler.model.names import FIELD_MANAGER
 from handler.model.result import Outcome, Result
@@ -60,7 +61,7 @@ def explained(run: RunContext, error: AnnealError) -> AnnealError:
         return error
     name, state = run.job.target, run.state
     if (back := _from(state)) and state.pin and run.revision.commit == state.pin.commit:
-        fix = f"push what mends it, or name another commit: anneal rollback {name} --to SHA"
+        fix = advice("push what mends it, or name another commit: anneal rollback {} --to SHA", name)
         seen = f"the rollback from {back[:12]} to {run.revision.commit[:12]} has failed; it stays as it is"
         return type(error)(Problem(f"target {name}", seen, fix=fix), *error.problems)
     if _fails(run, error) and state.commit in ("", run.revision.commit):
@@ -77,8 +78,9 @@ def _unproven(run: RunContext, error: AnnealError) -> AnnealError:
     try:
         run.deps.preparer.prove(run.state.commit, run.revision.head)
     except CommitUnproven as unproven:
-        fix = f"push what mends it; or, at a terminal: anneal apply {run.job.target} --commit {run.state.commit} --force"
-        said = f"the rollback to {run.state.commit[:12]} fails"
+        name, commit = run.job.target, run.state.commit
+        fix = advice("push what mends it; or, at a terminal: anneal apply {} --commit {} --force", name, commit)
+        said = f"the rollback to {commit[:12]} fails"
         back = (replace(each, message=f"{said}: {each.message}", fix=fix) for each in unproven.problems)
         return type(error)(*back, *error.problems)
     return error
@@ -99,7 +101,9 @@ def rolled_back(run: RunContext, result: Result) -> Result:
         return result
     name, why = run.job.target, pin.reason.removeprefix("rollback: ")
     problem = Problem(
-        f"target {name}", f"{why}; rolled back to {run.revision.commit[:12]}", fix=f"push what mends it; once more: anneal unpin {name}"
+        f"target {name}",
+        f"{why}; rolled back to {run.revision.commit[:12]}",
+        fix=advice("push what mends it; once more: anneal unpin {}", name),
     )
     entry = next((each for each in run.state.history if (each.commit, each.outcome) == (back, Outcome.FAILED)), None)
     full = f"{back[:12]} failed: {entry.message}" if entry and entry.message else why  # a pin's reason has room for its beginning only
@@ -122,7 +126,7 @@ def resolve(run: RunContext) -> None:
         return
     commit = _under_way(run) or before(run.state)
     if not commit:
-        fix = f"name a commit: anneal rollback {run.job.target} --to SHA"
+        fix = advice("name a commit: anneal rollback {} --to SHA", run.job.target)
         raise RequestRefused.of(f"target {run.job.target}", "its history names no earlier deployment to go back to", fix=fix)
     run.job = replace(run.job, commit=commit)
 

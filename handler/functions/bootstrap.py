@@ -20,6 +20,7 @@ from handler.config.load import load
 from handler.config.secret_rotation import Rotation
 from handler.config.secrets import Need
 from handler.config.settings import Settings
+from handler.model.advice import advice
 from handler.model.run_event import Announce, unheard
 from handler.queues.sqs import URL, SqsQueue, queue_url
 from handler.queues.sqs_client import QueueInvalid
@@ -75,7 +76,7 @@ def _name_templates(settings: Settings) -> None:
     """Log, once a start, which targets functions don't look after."""
     names = [target.name for target in settings.targets if target.is_template]
     if names:
-        fix = f"run `anneal serve`, or `anneal run --trigger resource {' '.join(names)}`, where a process lives"
+        fix = advice("run `anneal serve`, or `anneal run --trigger resource{words}`, where a process lives", names)
         seen = "functions follow no objects: nothing here runs the instances of these targets"
         _LOG.warning("templates are left out", extra={"fields": {"code": CODE, "targets": names, "seen": seen, "fix": fix}})
 

@@ -17,6 +17,7 @@ from handler.cluster.parallel import parallel
 from handler.health.diagnosis import without_output
 from handler.health.kinds.reading import count, said
 from handler.inspect.inventory_tree import Inventory, Role, SeenObject, said_of
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.manifest import at
 from handler.model.names import Identity, Resource, group_of
@@ -101,7 +102,7 @@ class _Reading:
             if isinstance(events, AccessDenied) and space not in placed:
                 continue  # of cluster-scoped objects alone: most targets may not read there
             if isinstance(events, AnnealError):
-                right = f"; anneal rbac {inventory.target} --page prints the rights" if isinstance(events, AccessDenied) else ""
+                right = advice("; anneal rbac {} --page prints the rights", inventory.target) if isinstance(events, AccessDenied) else ""
                 self.notes.append(f"events of {space} can't be read with the target's identity: {events.problems[0].message}{right}")
             else:
                 found += events

@@ -14,6 +14,7 @@ from typing import Any
 from handler.app.build import Handler
 from handler.config.settings import Target
 from handler.engine.run.errors import RequestRefused
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, Problem
 from handler.model.hidden_fields import HiddenFields
 from handler.model.manifest import Manifest
@@ -84,7 +85,7 @@ def asked(state: State, before: str, after: str) -> None:
     for commit in (before, after) if before else (after,):
         if commit not in known:
             seen = "isn't in the record of this target"
-            raise RequestRefused.of(f"commit {commit[:40]}", seen, fix=f"anneal history {state.target} shows its commits")
+            raise RequestRefused.of(f"commit {commit[:40]}", seen, fix=advice("anneal history {} shows its commits", state.target))
 
 
 def commit_diff(handler: Handler, target: Target, before: str, after: str) -> CommitDiff:

@@ -25,6 +25,7 @@ from handler.engine.run.former_record import former_marks
 from handler.health.kinds.reading import said
 from handler.health.kstatus import SELF_REMOVED, judge
 from handler.inspect.inventory_tree import OWNED, Inventory, PodFacts, Role, SeenObject
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.health import Health, Status
 from handler.model.manifest import at, items_at
@@ -197,7 +198,7 @@ class _Look:
     def _note(self, what: str, error: AnnealError) -> None:
         problem = error.problems[0]
         seen = f"{what}: can't be read with the target's identity: {problem.message}"
-        right = f"; anneal rbac {self.target.name} --page prints the rights" if isinstance(error, AccessDenied) else ""
+        right = advice("; anneal rbac {} --page prints the rights", self.target.name) if isinstance(error, AccessDenied) else ""
         self.notes.append(f"{seen}{right}")
 
 

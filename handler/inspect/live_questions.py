@@ -15,6 +15,7 @@ from handler.inspect.commit_diff import CommitDiff
 from handler.inspect.inventory_tree import Inventory, InventoryTree
 from handler.inspect.pod_logs import PodLog
 from handler.inspect.shared_looks import SharedLooks
+from handler.model.advice import advice
 from handler.model.errors import StateInvalid
 from handler.state.record import State
 
@@ -81,5 +82,5 @@ class LiveQuestions:
     def _state(self, target: Target) -> State:
         state = self.handler.brief_store(target).read().state
         if state is None:
-            raise StateInvalid.of(f"target {target.name}", "has no record here: it never ran", fix=f"anneal apply {target.name}")
+            raise StateInvalid.of(f"target {target.name}", "has no record here: it never ran", fix=advice("anneal apply {}", target.name))
         return state

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from handler.inspect.look import Look, Seen
 from handler.inspect.signs import Fate
+from handler.model.advice import advice
 from handler.model.names import kubectl
 from handler.model.plan import Action, Change
 from handler.plan.exclusive import KEEP
@@ -94,4 +95,4 @@ def _orphan(look: Look, change: Change, since: str) -> LiveOrphan:
 
 
 def _stays(change: Change) -> str:
-    return f"declare it in git, or {kubectl('annotate', change.identity, KEEP)}"
+    return advice("declare it in git, or {text}", kubectl("annotate", change.identity, KEEP))

@@ -20,6 +20,7 @@ from handler.engine.waits.log_tail import LoggedContainer, LogTail, logged_conta
 from handler.health.diagnosis import Live, Subject
 from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.inspect.inventory_tree import Inventory, SeenObject
+from handler.model.advice import advice
 from handler.model.manifest import at
 from handler.model.names import Identity, Resource
 
@@ -49,7 +50,7 @@ class LoggedPod:
         """Yield it as lines."""
         tail, namespace = self.tail, self.object.split("/")[1]
         if tail is None and self.unread:
-            yield f"{self.object}: its pods can't be read; kubectl auth can-i list pods -n {namespace} says whether you may"
+            yield advice("{text}: its pods can't be read; kubectl auth can-i list pods -n {} says whether you may", self.object, namespace)
             return
         if tail is None:
             yield f"{self.object}: none of its containers that have run does badly now"
@@ -60,7 +61,7 @@ class LoggedPod:
             yield f"| withheld: {tail.withheld}"
             yield f"| {tail.fix}"
         elif not tail.lines:
-            yield f"| nothing; or it can't be read: kubectl auth can-i get pods --subresource=log -n {namespace}"
+            yield advice("| nothing; or it can't be read: kubectl auth can-i get pods --subresource=log -n {}", namespace)
         yield from (f"| {line}" for line in tail.lines)
 
 
@@ -167,6 +168,6 @@ def _require_logged(known: Iterable[LoggedContainer], pod: Identity, container: 
 def _empty(found: PodLog, evidence: Evidence, identity: Identity, api: Api) -> PodLog:
     """Say of a log without lines why that may be."""
     who = f" --as system:serviceaccount:{api.impersonate.replace('/', ':', 1)}" if api.impersonate else ""
-    ask = f"kubectl auth can-i get pods --subresource=log -n {identity.namespace}{who}"
+    ask = advice("kubectl auth can-i get pods --subresource=log -n {}{}", identity.namespace, who)
     why = f"its log can't be read: {ask}" if evidence.denied or evidence.broken else "it has logged nothing"
     return replace(found, notes=(why,))

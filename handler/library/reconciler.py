@@ -21,6 +21,7 @@ from handler.cluster.parallel import parallel
 from handler.library.delete_selector import DeleteSelector
 from handler.library.expected_objects import ExpectedObject, expected_of, kinds_made, named_kind, placed_wrong
 from handler.library.operator_client import ObjectClient, ObjectLister
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, ApiRefused, ClusterUnavailable, Moved, Problem
 from handler.model.names import FIELD_MANAGER, GroupKind, Identity, Resource, identity_of
 from handler.model.plan import FieldChange
@@ -268,7 +269,7 @@ class _Reconciliation:
                     raise AnnealError.of(str(item.identity), wrong, fix=fix)
                 return found
             if time.monotonic() > self._end:
-                fix = f"kubectl get crd -o wide | grep {item.identity.group} shows whether it is established"
+                fix = advice("kubectl get crd -o wide | grep {} shows whether it is established", item.identity.group)
                 raise ClusterUnavailable.of(str(item.identity), f"{version} {item.identity.kind} isn't served yet", fix=fix)
             time.sleep(_LOOK_AGAIN)
             self._client.refresh()

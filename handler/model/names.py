@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
-import shlex
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+
+from handler.model.advice import Advice, advice
 
 PART_OF = "applyset.kubernetes.io/part-of"  # label on a member; its value is the ApplySet id (KEP-3659, as kubectl's code spells it)
 IDENTITY = "anneal.dev/identity"  # annotation on a member naming exactly that object: a copied label can't fake it
@@ -90,7 +91,7 @@ def uid_and_version(live: dict[str, Any]) -> tuple[str, str]:
 def kubectl(verb: str, identity: Identity, *more: str) -> str:
     """Return the kubectl command on exactly one object, quoted for a shell; `kind.group/name` is neither another group's nor an option."""
     where = ("-n", identity.namespace) if identity.namespace else ()
-    return shlex.join(("kubectl", verb, f"{identity.group_kind}/{identity.name}", *where, *more))
+    return advice("kubectl {text} {}{words}", Advice(verb), f"{identity.group_kind}/{identity.name}", [*where, *more])
 
 
 def group_of(api_version: str) -> str:

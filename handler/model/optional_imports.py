@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from handler.model.advice import advice
 from handler.model.errors import ConfigInvalid
 
 _DISTRIBUTIONS = {"re2": "google-re2"}  # PyPI's re2 is another project
@@ -19,5 +20,6 @@ def needed_by(subject: str, packed: str = "scripts/package --ssh") -> Iterator[N
         library = (error.name or "").partition(".")[0]
         if library in {"", "handler"}:
             raise
-        fix = f"{packed} packs it for functions; elsewhere: pip install {_DISTRIBUTIONS.get(library, library.replace('_', '-'))}"
+        name = _DISTRIBUTIONS.get(library, library.replace("_", "-"))
+        fix = advice("{text} packs it for functions; elsewhere: pip install {}", packed, name)
         raise ConfigInvalid.of(subject, f"needs the library {library}, which isn't installed here", fix=fix) from None

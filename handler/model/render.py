@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from handler.model.advice import advice
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.outside_inputs import KnownChart, NothingOutside, OutsideInputs
@@ -45,13 +45,13 @@ class Called:
     @property
     def namespaced(self) -> str:
         """The flag of a program that makes objects of one namespace; empty where every namespace is meant."""
-        return f" --namespace {self.namespaces[0]}" if self.namespaces[0] != "*" else ""
+        return advice("{words}", ["--namespace", self.namespaces[0]] if self.namespaces[0] != "*" else [])
 
-    @property
-    def command(self) -> str:
-        """The command that applies what another program prints; where git has the files, by another name than the configured target's."""
+    def applying(self, path: str) -> str:
+        """Return the command that applies a path; where git has the files, by another name than the configured target's."""
         name = f"{self.name}-built" if self.in_git else self.name
-        return f"anneal apply -f - --name {name} {' '.join(f'-n {shlex.quote(each)}' for each in self.namespaces)} -y"
+        spaces = [part for each in self.namespaces for part in ("-n", each)]
+        return advice("anneal apply -f {path} --name {}{words} -y", path, name, spaces)
 
 
 @dataclass(frozen=True, slots=True)

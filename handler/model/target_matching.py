@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from handler.model.advice import advice
 from handler.model.event import PULL_REQUEST, Decision, Event, RefChange
 from handler.model.pull_request import pull_request_name
 
@@ -142,7 +143,7 @@ def _untouched(target: WatchedRevision) -> str:
     if target.suspended:
         return "suspended in the configuration"
     if target.needs_process:
-        return f"functions follow no objects: `anneal serve` or `anneal run --trigger resource {target.name}` runs its instances"
+        return advice("functions follow no objects: `anneal serve` or `anneal run --trigger resource {}` runs its instances", target.name)
     if target.promoters:
         return f"it follows what {', '.join(target.promoters)} {'has' if len(target.promoters) == 1 else 'have'} proven"
     return "" if target.semver or target.ref else "it follows a fixed commit"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.settings import Target
+from handler.model.advice import advice, together
 from handler.model.errors import AnnealError, Problem
 from handler.model.instance import is_instance, template_of
 from handler.model.manifest import Manifest
@@ -123,7 +124,9 @@ def refused(item: Desired, owner: Declared) -> Problem | None:
     standing = owner.standing
     seen = f"belongs to target {owner.target}, which declares it, too, at {theirs}"
     if standing.why:
-        return Problem(subject, f"{seen} of {standing.commit[:12]}: it {standing.why}", place, f"{standing.way_out} lets go of it")
+        return Problem(
+            subject, f"{seen} of {standing.commit[:12]}: it {standing.why}", place, advice("{text} lets go of it", standing.way_out)
+        )
     return Problem(subject, seen, place, "take it out of one of the two files")
 
 
@@ -142,54 +145,57 @@ def refused_to_strangers(item: Desired, owner: str, taker: str, record: FoundRec
     `known`: that is configured here, too; else `record`: its record, None: it isn't seen.
     """
     identity = item.identity
-    label, annotate = (f"`{kubectl(verb, identity, f'{key}-')}`" for verb, key in (("label", PART_OF), ("annotate", IDENTITY)))
-    pause, take_out, resume = f"`anneal suspend {owner}`", f"take it out of the repository of {owner}", f"`anneal resume {owner}`"
+    label, annotate = (advice("`{text}`", kubectl(verb, identity, f"{key}-")) for verb, key in (("label", PART_OF), ("annotate", IDENTITY)))
+    pause, resume = advice("`anneal suspend {}`", owner), advice("`anneal resume {}`", owner)
+    take_out, applies = f"take it out of the repository of {owner}", advice("`anneal apply {}`", taker)
     if known:
         stranger = "which isn't of this repository, revision and cluster"
         seen = f"belongs to target {owner}, {f'an instance of {template_of(owner)}' if is_instance(owner) else stranger}"
-        steps = ", ".join((pause, take_out, label, annotate, f"`anneal apply {taker}`", resume))
-        return Problem(str(identity), seen, item.manifest.place, f"to move it without deleting it, in this order: {steps}")
+        steps = together(", ", (pause, take_out, label, annotate, applies, resume))
+        return Problem(str(identity), seen, item.manifest.place, advice("to move it without deleting it, in this order: {text}", steps))
     if record and record.ours and owner == taker:
         seen = f"belongs to another record of this target, {record}"
-        ways = (f"write `stateNamespaceFrom: {record.namespace}` before this one deploys anything", _retire(owner, record, "--keep"))
-        return Problem(str(identity), seen, item.manifest.place, "; once it has: ".join(ways))
+        ways = (
+            advice("write `stateNamespaceFrom: {yaml}` before this one deploys anything", record.namespace),
+            _retire(owner, record, "--keep"),
+        )
+        return Problem(str(identity), seen, item.manifest.place, together("; once it has: ", ways))
     if record and record.ours:
-        moved = f" and `stateNamespaceFrom: {record.namespace}` beside `stateNamespace`" if record.elsewhere else ""
+        moved = advice(" and `stateNamespaceFrom: {yaml}` beside `stateNamespace`", record.namespace) if record.elsewhere else ""
         seen = f"belongs to target {owner}, which isn't configured any more; its record is {record}"
         if is_instance(owner):
             return Problem(str(identity), seen, item.manifest.place, _end_of_template(owner, taker, record))
-        renamed = f"if it was renamed, write `renamedFrom: {owner}` on target {taker}{moved}"
+        renamed = advice("if it was renamed, write `renamedFrom: {yaml}` on target {text}{text}", owner, taker, moved)
         prunes = _pruning(owner, record, "that")
-        gone = f"if it is gone, {_retire(owner, record, '--keep')} lets go of what it had, {prunes}"
-        return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}")
+        gone = advice("if it is gone, {text} lets go of what it had, {text}", _retire(owner, record, "--keep"), prunes)
+        return Problem(str(identity), seen, item.manifest.place, together("; ", (renamed, gone)))
     if record:
         place = f"installation {record.installation}" if record.installation else "another repository"
         seen = f"belongs to target {owner} of {place}, whose record is {record}"
-        steps = ", ".join(
-            (f"{_there('suspend', owner)} and {take_out}", label, annotate, f"`anneal apply {taker}`", _there("resume", owner))
+        steps = together(
+            ", ", (advice("{text} and {text}", _there("suspend", owner), take_out), label, annotate, applies, _there("resume", owner))
         )
-        return Problem(str(identity), seen, item.manifest.place, f"to move it without deleting it, in this order: {steps}")
+        return Problem(str(identity), seen, item.manifest.place, advice("to move it without deleting it, in this order: {text}", steps))
     renamed = f"if it was renamed, call it {owner} again"
-    gone = f"if it is gone, release what it had: {label}, {annotate}, `anneal apply {taker}`"
+    gone = advice("if it is gone, release what it had: {text}", together(", ", (label, annotate, applies)))
     pause, resume = _there("suspend", owner), _there("resume", owner)
-    elsewhere = f"if another installation has it, before that {pause} and {take_out}, and at the end {resume}"
+    elsewhere = advice("if another installation has it, before that {text} and {text}, and at the end {text}", pause, take_out, resume)
     seen = f"belongs to target {owner}, which this configuration doesn't know"
-    return Problem(str(identity), seen, item.manifest.place, f"{renamed}; {gone}; {elsewhere}")
+    return Problem(str(identity), seen, item.manifest.place, together("; ", (renamed, gone, elsewhere)))
 
 
 def _end_of_template(owner: str, taker: str, record: FoundRecord) -> str:
     """Return how the instances of a template end that isn't configured any more, and how those of another take over what they had."""
     template = template_of(owner)
     prunes = _pruning(template, record, "what its instances had and is declared no more, and lets go of the rest")
-    keeps = f"{_retire(template, record, '--keep')} lets go of all of it"
+    keeps = advice("{text} lets go of all of it", _retire(template, record, "--keep"))
     line = f"`trigger: {{resource: {{adoptUnowned: true}}}}` on target {template_of(taker)}"
-    takes = f"; then {line} takes over what it declares" if is_instance(taker) else ""
-    return f"{prunes}; {keeps}{takes}"
+    return together("; ", (prunes, keeps, f"then {line} takes over what it declares" if is_instance(taker) else ""))
 
 
 def _there(verb: str, owner: str) -> str:
     """Name a command of another configuration; `-c` keeps it from being completed with the flags of this one."""
-    return f"`anneal -c THEIR_FILE {verb} {owner}`"
+    return advice("`anneal -c THEIR_FILE {} {}`", verb, owner)
 
 
 def refused_to_namesake(item: Desired, name: str) -> Problem:
@@ -200,13 +206,13 @@ def refused_to_namesake(item: Desired, name: str) -> Problem:
 
 def _pruning(owner: str, record: FoundRecord, what: str) -> str:
     if record.shared:
-        return f"{_retire(owner, record, '--prune --dry-run')} shows that, and whose it is"
-    return f"{_retire(owner, record, '--prune')} deletes {what}"
+        return advice("{text} shows that, and whose it is", _retire(owner, record, "--prune", "--dry-run"))
+    return advice("{text} deletes {text}", _retire(owner, record, "--prune"), what)
 
 
-def _retire(owner: str, record: FoundRecord, way: str) -> str:
-    place = f" --state-namespace {record.namespace}" if record.elsewhere else ""
-    return f"`anneal retire {owner} {way}{place}`"
+def _retire(owner: str, record: FoundRecord, *ways: str) -> str:
+    place = ["--state-namespace", record.namespace] if record.elsewhere else []
+    return advice("`anneal retire {}{words}`", owner, [*ways, *place])
 
 
 def taken_from(giver: str, change: Change) -> Change:

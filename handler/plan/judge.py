@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from handler.config.settings import ApplySetId, Owner, Target
+from handler.model.advice import advice
 from handler.model.errors import ApiRefused, Problem
 from handler.model.hidden_fields import HiddenFields
 from handler.model.instance import template_of
@@ -146,9 +147,9 @@ class Judge:
         settings = {"recreate.kinds": (*self.target.recreate.kinds, str(kind))}
         option = block(self.target.name, settings)
         if kind == _JOB:
-            fix, instead = f"wait until the Job has finished, or {option}", "or wait until the Job has finished"
+            fix, instead = advice("wait until the Job has finished, or {text}", option), "or wait until the Job has finished"
         else:
-            fix, instead = f'annotate it {RECREATE}: "allow", or {option}', f'or annotate it {RECREATE}: "allow"'
+            fix, instead = advice('annotate it {text}: "allow", or {text}', RECREATE, option), f'or annotate it {RECREATE}: "allow"'
         return lacking(problem, self.target.name, settings, (instead,), fix)
 
 
@@ -162,7 +163,11 @@ def also_owned(problem: Problem, target: Target, applyset: ApplySetId, other: Fo
     tools, stop = (other.tools, other.stop) if other else ((), ())
     if other:
         before = block(target.name, {"adopt": in_order((*tools, *target.adopts))}) if tools else f"take it out of {other.name}"
-        problem = replace(problem, message=f"{problem.message}; it belongs to {other.name}, too", fix=f"first {before}; then {problem.fix}")
+        problem = replace(
+            problem,
+            message=f"{problem.message}; it belongs to {other.name}, too",
+            fix=advice("first {text}; then {text}", before, problem.fix),
+        )
     if other and not tools:
         return problem
     owners = in_order((applyset, *tools))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from handler.model.advice import advice, together
 from handler.model.errors import Problem
 from handler.model.field_masking import is_sensitive, shown
 from handler.plan.admission import Desired
@@ -15,7 +15,6 @@ from handler.plan.managed_fields import Fields, Step, at_path, owners, paths, pi
 
 Path = tuple[Step, ...]
 _NAMED = 5  # how many fields a refusal names
-_PLAIN = re.compile(r"(?!(?:y|n|yes|no|on|off|true|false|null)$)[A-Za-z][\w./-]*", re.IGNORECASE)  # keys that need no quotes in YAML
 
 
 def each_without(live: dict[str, Any], goes: Fields) -> Iterator[tuple[Path, Fields, dict[str, Any]]]:
@@ -51,7 +50,11 @@ def refusal(item: Desired, live: dict[str, Any], kept: Sequence[tuple[Path, Fiel
     named = "; ".join(_told(item, live, path) for path, _ in kept[:_NAMED])
     more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
     lines = _lines(live, [only for path, only in kept[:_NAMED] if _is_writable(item, live, path)])
-    fix = f"declare what lives, nothing need be deleted: write into it {lines}" if lines else "declare these fields with their live values"
+    fix = (
+        advice("declare what lives, nothing need be deleted: write into it {text}", lines)
+        if lines
+        else "declare these fields with their live values"
+    )
     return Problem(
         str(item.identity), f"live alone has {named}{more}, and the server refuses to drop it: {words}", item.manifest.place, fix
     )
@@ -74,16 +77,4 @@ def _lines(live: dict[str, Any], chosen: Sequence[Fields]) -> str:
     fields: Fields = {}
     for only in chosen:
         fields = union(fields, only)
-    return "; ".join(f"{_key(key)}: {_flow(value)}" for key, value in picked(live, fields).items()) if fields else ""
-
-
-def _flow(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(key)}: {_flow(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_flow, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _key(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+    return together("; ", (advice("{yaml}: {yaml}", key, value) for key, value in picked(live, fields).items())) if fields else ""

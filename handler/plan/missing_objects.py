@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.config.settings import Target
+from handler.model.advice import advice
 from handler.model.errors import Problem
 from handler.model.hidden_fields import without as shown
 from handler.model.names import Identity, Resource
@@ -119,22 +120,23 @@ def declare(found: MissingObject, item: Desired) -> str:
     """Return the way out where nothing that is missing is declared."""
     namespace, needs = item.identity.namespace, _implied(item, found)
     if found.kind.lower() in ("serviceaccount", "serviceaccounts"):
-        place = f"{{name: {found.name}, namespace: {namespace}}}"
-        return f"declare it in the same path: {{apiVersion: v1, kind: ServiceAccount, metadata: {place}}}; or correct the name"
+        body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": found.name, "namespace": namespace}}
+        return advice("declare it in the same path: {yaml}; or correct the name", body)
     return f"declare {needs[0] if needs else 'it'} in the same path, or correct the name"
 
 
 def without_namespace(found: MissingObject, target: Target, refusal: Problem) -> MissingSetting:
     """Return the refusal of an object whose Namespace isn't there, with the two ways to one."""
-    declared = f"declare it in the same path: {{apiVersion: v1, kind: Namespace, metadata: {{name: {found.name}}}}}"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": found.name}}
     kinds = target.cluster_scoped
     allowed = listed(NAMESPACE, kinds)
-    setting = "" if allowed else f", and {block(target.name, {'clusterScoped': (*kinds, NAMESPACE.kind)})}"
-    return lacking(refusal, target.name, {}, (f"create it: kubectl create namespace {found.name}; or {declared}{setting}",))
+    setting = "" if allowed else advice(", and {text}", block(target.name, {"clusterScoped": (*kinds, NAMESPACE.kind)}))
+    ways = "create it: kubectl create namespace {}; or declare it in the same path: {yaml}{text}"
+    return lacking(refusal, target.name, {}, (advice(ways, found.name, body, setting),))
 
 
 def put_before(need: Identity, item: Identity) -> str:
     """Return the way out where what is missing is declared, but doesn't come before what names it."""
     place = f"{need.group}/namespaces/{need.namespace}" if need.namespace else need.group
-    reference = f'"{place}/{need.kind}/{need.name}"'
-    return f"let it come first: write under {item}'s metadata: annotations: {{{DEPENDS_ON}: {reference}}}"
+    reference = f"{place}/{need.kind}/{need.name}"
+    return advice("let it come first: write under {text}'s metadata: annotations: {yaml}", item, {DEPENDS_ON: reference})

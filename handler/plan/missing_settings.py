@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from handler.model.advice import advice, together
 from handler.model.errors import Problem
 from handler.model.instance import template_of
 from handler.model.numbers import many
 
 Values = tuple[str, ...]
 UNOWNED = "unowned"  # what `adopt` says alone; naming a tool includes it
+_SET = "set on target {text}: adopt: {yaml}"
 _AS_IT_IS = "or take it over as it is: "
-_LINES: Mapping[str, Callable[[str, str], str]] = {
-    "namespaces": lambda target, values: f"add to target {target}: namespaces: [{values}]",
-    "clusterScoped": lambda target, values: f"add to target {target}: clusterScoped: [{values}]",
-    "adopt": lambda target, values: f"add to target {target}: adopt: [{values}]" if values else f"set on target {target}: adopt: {UNOWNED}",
-    "recreate.kinds": lambda target, values: f"add to target {target}: recreate: {{kinds: [{values}]}}",
-    "prune.enabled": lambda target, values: f"set on target {target}: prune: {{enabled: {values}}}",
-    "prune.allowEmpty": lambda target, values: f"add to target {target}: prune: {{allowEmpty: {values}}}",
+_LINES: Mapping[str, str] = {
+    "namespaces": "add to target {text}: namespaces: {yaml}",
+    "clusterScoped": "add to target {text}: clusterScoped: {yaml}",
+    "adopt": "add to target {text}: adopt: {yaml}",
+    "recreate.kinds": "add to target {text}: recreate: {kinds: {yaml}}",
+    "prune.enabled": "set on target {text}: prune: {enabled: {yaml}}",
+    "prune.allowEmpty": "add to target {text}: prune: {allowEmpty: {yaml}}",
 }
 
 
@@ -53,7 +55,7 @@ def lacking(
 ) -> MissingSetting:
     """Make a refusal one of settings, with its way out. `fix`: the way out in other words; `owners`: see `MissingSetting`."""
     wanted = tuple((field, tuple(dict.fromkeys(values))) for field, values in settings.items())
-    way_out = fix or "; ".join(filter(None, (block(target, dict(wanted)), _once(target, owners), *more)))
+    way_out = fix or together("; ", (block(target, dict(wanted)), _once(target, owners), *more))
     return MissingSetting(problem.subject, problem.message, problem.place, way_out, target, wanted, tuple(more), owners)
 
 
@@ -63,34 +65,39 @@ def adopting(problem: Problem, target: str, owners: Values, once: Values, more: 
     `more`: what else is to be done, either way.
     """
     settings = {"adopt": owners}
-    ways = filter(None, (problem.fix, _AS_IT_IS + block(target, settings), _once(target, once), *more))
-    return replace(lacking(problem, target, settings, more, "; ".join(ways), once), first=problem.fix)
+    ways = (problem.fix, advice("{text}{text}", _AS_IT_IS, block(target, settings)), _once(target, once), *more)
+    return replace(lacking(problem, target, settings, more, together("; ", ways), once), first=problem.fix)
 
 
 def taking_over(target: str, owners: Iterable[str], approve: str = "") -> str:
     """Return the command that takes over once what these owners have. `approve`: the id of what it allows beside."""
-    return " ".join(["anneal adopt", target, *(f"--from {owner}" for owner in owners), *([f"--approve {approve}"] if approve else [])])
+    flags = [part for owner in owners for part in ("--from", owner)]
+    return advice("anneal adopt {}{words}", target, [*flags, *(["--approve", approve] if approve else [])])
 
 
 def approving(target: str, held: str, adopt: Sequence[str] = (), *, prune: bool = False) -> str:
     """Return the command that allows what is held under an id. `adopt`, `prune`: of the run that was held, see `RunOnce`."""
-    plain = f"anneal prune {target} --approve {held}" if prune else f"anneal approve {target} {held}"
+    plain = advice("anneal prune {} --approve {}" if prune else "anneal approve {} {}", target, held)
     return taking_over(target, adopt, held) if adopt else plain
 
 
 def _once(target: str, owners: Values, *, alone: bool = True) -> str:
     """Return the second way out. `alone`: nothing but `adopt` is lacking."""
-    return f"or once{'' if alone else ', in the place of adopt'}: {taking_over(target, owners)}" if owners else ""
+    return advice("or once{text}: {text}", "" if alone else ", in the place of adopt", taking_over(target, owners)) if owners else ""
 
 
 def block(target: str, settings: Mapping[str, Values]) -> str:
     """Return settings as they stand in anneal.yaml: one on its line, several as a block."""
-    named = {field: ", ".join(value for value in values if value != UNOWNED) for field, values in settings.items()}
     target = template_of(target)
-    lines = [line(target, named[field]) for field, line in _LINES.items() if field in named]
-    if len(lines) < 2:
-        return "".join(lines)
-    return "\n".join((f"add to target {target}:", *(f"  {line.partition(': ')[2]}" for line in lines)))
+    lines = [(line, _value(field, settings[field])) for field, line in _LINES.items() if field in settings]
+    if len(lines) > 1:
+        return together("\n  ", (f"add to target {target}:", *(advice(line.partition(": ")[2], value) for line, value in lines)))
+    return together("", (advice(line if value != UNOWNED else _SET, target, value) for line, value in lines))
+
+
+def _value(field: str, values: Values) -> object:
+    named = [value for value in values if value != UNOWNED]
+    return named == ["true"] if field.startswith("prune.") else named or (UNOWNED if field == "adopt" else [])
 
 
 def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -128,10 +135,10 @@ def _united(group: Sequence[MissingSetting]) -> MissingSetting:
     ways = [block(first.target, settings), _once(first.target, owners, alone=len(settings) == 1), *more]
     firsts = list(dict.fromkeys(each.first for each in group if each.first))
     if all(each.first for each in group):
-        ways = [*firsts, _AS_IT_IS + ways[0], *ways[1:]]
+        ways = [*firsts, advice("{text}{text}", _AS_IT_IS, ways[0]), *ways[1:]]
     else:
-        ways += [f"or {each}" for each in firsts]
-    fix = "\n".join(filter(None, ways))
+        ways += [advice("or {text}", each) for each in firsts]
+    fix = together("\n", ways)
     subject, subjects = f"{first.subject} and {len(group) - 1} more", tuple(each.subject for each in group)
     wanted = tuple(settings.items())
     return replace(first, subject=subject, fix=fix, settings=wanted, more=more, owners=owners, joined=subjects)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from handler.config.settings import PrometheusSettings
 from handler.config.value_formats import FORMS
+from handler.model.advice import advice
 from handler.model.errors import PlanRefused, Problem
 
 _ENCODED = re.compile(r";|%(?:2[5ef]|3b|5c)", re.IGNORECASE)
@@ -49,7 +50,7 @@ class AllowedServers:
             return Problem("prometheus", message, fix="write it as anneal.yaml lists it, e.g. https://prometheus.example.com")
         if self.anywhere or self._allowed(url):
             return None
-        fix = f"ask the operator for this line in anneal.yaml: prometheus: [{{url: {_origin(url)[0]}}}]"
+        fix = advice("ask the operator for this line in anneal.yaml: prometheus: {yaml}", [{"url": _origin(url)[0]}])
         return Problem("prometheus", f"{url} isn't listed, and a URL in git alone is never asked", fix=fix)
 
     def _allowed(self, url: str) -> AllowedQuery | None:

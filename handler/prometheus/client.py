@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 import re
-import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ from handler import __version__
 from handler.config.git_settings import SecretRef
 from handler.config.secrets import Reading
 from handler.config.settings import PrometheusSettings
+from handler.model.advice import advice
 from handler.model.connection_failure import words
 from handler.model.errors import RolloutFailed, SecretUnavailable, TransientError
 from handler.model.rollout import Moments, Sample
@@ -74,7 +74,7 @@ class PrometheusClient:
         try:
             return moments(status, text, times)
         except QueryRefused as error:
-            fix = f"see what it says: promtool query instant {shlex.quote(asked.url)} {shlex.quote(form['query'])}"
+            fix = advice("see what it says: promtool query instant -- {} {}", asked.url, form["query"])
             raise RolloutFailed.of(subject, f"can't evaluate the query: {error}", fix=fix) from None
         except BadResponse as error:
             raise MetricsUnavailable.of(subject, f"{status}: {error}") from None

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from handler.model.advice import advice
 from handler.model.errors import AnnealError
 from handler.model.render import FILES, Rendered, RenderRequest
 from handler.model.tree import DIRECTORY, ReadSet, Tree, printable, resolve_links
@@ -68,4 +69,4 @@ def _programs(tree: Tree, path: str) -> tuple[str, ...]:
     if not names:
         return ()
     shown = ", ".join(printable(name, 80) for name in names[:3]) + (", …" if len(names) > 3 else "")
-    return (f"no manifest is here, and {shown} is run by renderer: {{type: jsonnet, entrypoint: {printable(names[0], 80)}}}",)
+    return (advice("no manifest is here, and {text} is run by renderer: {type: jsonnet, entrypoint: {yaml}}", shown, names[0]),)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from handler.model.advice import advice
 from handler.model.errors import Problem
 from handler.model.render import Called
 from handler.render.document import Document
@@ -100,7 +100,7 @@ def find(files: Iterable[tuple[str, bytes]]) -> FoundFolders:
 
 def chart_problem(path: str, called: Called, root: str, others: Sequence[str] = ()) -> Problem:
     """Return the problem of a Helm chart. `others`: the files that are neither Helm's nor kustomize's."""
-    build = f"helm template {called.name} {_shell(called, path)} --include-crds{called.namespaced}"
+    build = advice("helm template {} {path} --include-crds{text}", called.name, _place(called, path), called.namespaced)
     seen = f"a Helm chart ({CHART}): Helm makes its objects, and this renderer reads plain manifests"
     return Problem(_shown(called, path), seen, fix=_ways("helm", path, build, "", [path], called, root, others))
 
@@ -112,11 +112,11 @@ def _kustomize(tree: Sequence[Folder], called: Called, root: str, others: Sequen
     seen = f"a kustomize folder ({one})" if len(tree) == 1 else f"{len(tree)} kustomize folders that belong together"
     rest = [_within(each, common) for each in leaves[1:]]
     others_too = f", or another of them: {', '.join(rest[:4])}{', …' if len(rest) > 4 else ''}" if rest else ""
-    build = f"kustomize build {_shell(called, leaves[0])}"
+    build = advice("kustomize build {path}", _place(called, leaves[0]))
     fix = _ways("kustomize", leaves[0], build, others_too, [each.path for each in tree], called, root, others)
     if len(tree) == 1 and tree[0].lists and _is_whole(tree[0], places):
         ignoring = _ignoring([_within(tree[0].marker, root)], called, root)
-        fix = f"it only lists plain manifests; to apply them as they are: {ignoring}; or {fix}"
+        fix = advice("it only lists plain manifests; to apply them as they are: {text}; or {text}", ignoring, fix)
     return Problem(_shown(called, common), f"{seen}: kustomize makes the objects, and this renderer reads plain manifests", fix=fix)
 
 
@@ -124,17 +124,22 @@ def _ways(kind: str, path: str, build: str, note: str, folders: Iterable[str], c
     """Return the ways out: let renderer `kind` take `path`, or what else `note` names; commit what `build` prints; leave it out."""
     # What git declares is rendered from git: applied by hand under the target's name it would be another target's.
     own = (
-        f"write renderer: {{type: {kind}}}"
+        advice("write renderer: {type: {yaml}}", kind)
         if path == root
-        else f"let another target render it: {{path: {path}, renderer: {{type: {kind}}}}}"
+        else advice("let another target render it: {path: {yaml}, renderer: {type: {yaml}}}", path, kind)
     )
-    by_hand = _beside(called, path, others).command.replace("-f -", f"-f {_shell(called, path)}", 1)
-    made = f"commit what this prints, instead: {build} > {called.name}.yaml"
-    text = f"{own}{note}; or {made}" if called.in_git else f"{by_hand}{note}; or commit what `{build}` prints, instead"
+    by_hand = _beside(called, path, others).applying(_place(called, path))
+    made = advice("commit what this prints, instead: {text} > {}", build, f"{called.name}.yaml")
+    text = (
+        advice("{text}{text}; or {text}", own, note, made)
+        if called.in_git
+        else advice("{text}{text}; or commit what `{text}` prints, instead", by_hand, note, build)
+    )
     left_out = {_top(path, root, others) for path in folders}
     if not others or root in left_out:
         return text
-    return f"{text}; or leave it out: {_ignoring([f'/{_within(path, root)}/' for path in sorted(left_out)], called, root)}"
+    ignoring = _ignoring([f"/{_within(path, root)}/" for path in sorted(left_out)], called, root)
+    return advice("{text}; or leave it out: {text}", text, ignoring)
 
 
 def _beside(called: Called, path: str, others: Sequence[str]) -> Called:
@@ -155,7 +160,7 @@ def _top(path: str, root: str, others: Sequence[str]) -> str:
 
 def _ignoring(lines: Sequence[str], called: Called, root: str) -> str:
     """Return the command that adds lines to the ignore file of what is rendered."""
-    return f"printf '%s\\n' {shlex.join(lines)} >> {_shell(called, posixpath.join(root, IGNORE_FILE))}"
+    return advice("printf '%s\\n'{words} >> {path}", lines, _place(called, posixpath.join(root, IGNORE_FILE)))
 
 
 def _leaves(tree: Sequence[Folder]) -> list[str]:
@@ -209,8 +214,8 @@ def _within(path: str, folder: str) -> str:
 
 
 def _shown(called: Called, path: str) -> str:
-    return f"{posixpath.normpath(posixpath.join(called.directory, path))}/"
+    return f"{_place(called, path)}/"
 
 
-def _shell(called: Called, path: str) -> str:
-    return shlex.quote(posixpath.normpath(posixpath.join(called.directory, path)))
+def _place(called: Called, path: str) -> str:
+    return posixpath.normpath(posixpath.join(called.directory, path))

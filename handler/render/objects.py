@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from handler.model.advice import advice
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest, at, canonical, items_at
 from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, group_of
@@ -180,9 +181,11 @@ def _problems(body: Body, place: str) -> Iterator[Problem]:
         yield Problem(subject, seen, place, fix)
         return
     if field := _encrypted_file_in(body):
-        fix = (
-            f"commit that file itself, and let kustomize's secretGenerator make the Secret: files: [{field.partition('.')[2]}]; "
-            f"if it is to stay encrypted, annotate the Secret {DECRYPT}: disabled"
+        fix = advice(
+            "commit that file itself, and let kustomize's secretGenerator make the Secret: files: {yaml}; "
+            "if it is to stay encrypted, annotate the Secret {text}: disabled",
+            [field.partition(".")[2]],
+            DECRYPT,
         )
         yield Problem(subject, f"holds a file that is still encrypted by SOPS, in {field}", place, fix)
         return

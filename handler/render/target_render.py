@@ -13,11 +13,11 @@ it says them over placeholders, too. No value is looked for in any text.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, AuthorError, Problem, RenderFailed, ValuesInvalid
 from handler.model.manifest import Manifest
 from handler.model.names import KUBERNIXOS
@@ -144,9 +144,9 @@ class _Render:
         except AnnealError:
             pass
         called, commit = self.request.called, self.tree.commit.sha
-        which = f"{called.name} --commit {commit}" if called.in_git else f"-f {shlex.quote(called.directory or '.')}"
+        which = [called.name, "--commit", commit] if called.in_git else ["-f", called.directory or "."]
         seen = f"fails with the values of {', '.join(self.given)}, and not without them: what is said of it may hold one, and isn't shown"
-        fix = f"who may see them sees it by: anneal render {which} --show-secrets"
+        fix = advice("who may see them sees it by: anneal render{words} --show-secrets", which)
         return (Problem(printable(self.request.path) or "repository", seen, fix=fix),)
 
     def _unknown(self) -> str:

@@ -19,6 +19,7 @@ from urllib3.exceptions import HTTPError, LocationValueError, ProxyError, SSLErr
 from urllib3.response import BaseHTTPResponse
 
 from handler.config.git_settings import token_user
+from handler.model.advice import advice
 from handler.model.connection_failure import chain, tls_reason, words
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable
 from handler.source import git_protocol
@@ -81,8 +82,8 @@ def denied(status: int, subject: str, url: str, named: str) -> AccessDenied:
         at_last = f"correct repository.url, or let them read {url}"
         return AccessDenied.of(subject, f"{seen} {'for' if unseen else 'to'} our credentials ({named})", fix=fixes.get(status, at_last))
     where = "correct repository.url; or, if it is private," if unseen else "if it is private,"
-    basic = f"{{username: {token_user(url)}, password: {{env: GIT_TOKEN}}}}"
-    fix = f"{where} write in the target: repository: {{url: {url}, auth: {{basic: {basic}}}}}"
+    basic = {"username": token_user(url), "password": {"env": "GIT_TOKEN"}}
+    fix = advice("{text} write in the target: repository: {yaml}", where, {"url": url, "auth": {"basic": basic}})
     return AccessDenied.of(subject, f"{seen}; credentials: none are configured", fix=fix)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol, cast
 from urllib.parse import urlsplit
 
+from handler.model.advice import advice
 from handler.model.errors import SourceRefused
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
@@ -66,7 +66,7 @@ def counted(read1: Callable[[int], bytes], most: int, subject: str) -> BinaryIO:
 
 def by_hand(url: str) -> str:
     """Return what shows a person what a host says, and where it redirects. `url`: one without a password, as the configuration has them."""
-    return f"see what it says: git ls-remote {shlex.quote(url)}"
+    return advice("see what it says: git ls-remote {}", url)
 
 
 def shown_url(url: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Protocol
 
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, ApiRefused, Moved
 
 Body = dict[str, Any]  # an object as the API server's JSON has it
@@ -45,7 +46,9 @@ def create_in_namespace(objects: StateObjects, body: Body) -> Body:
             objects.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     except AccessDenied as denied:
         raise AccessDenied.of(
-            f"Namespace/{namespace}", "doesn't exist and may not be created", fix=f"create it: kubectl create namespace {namespace}"
+            f"Namespace/{namespace}",
+            "doesn't exist and may not be created",
+            fix=advice("create it: kubectl create namespace {}", namespace),
         ) from denied
     return objects.create(body)
 

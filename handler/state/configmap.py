@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
+from handler.model.advice import advice
 from handler.model.errors import Problem, StateInvalid
 from handler.model.names import MANAGED_BY, GroupKind, Identity, applyset_id, kubectl, state_name
 from handler.model.to_json import camel
@@ -129,7 +130,7 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     parent = Identity("", "ConfigMap", namespace, state_name(target))
     subject = str(parent)
     if strange := foreign(body["metadata"], namespace, target, tooling):
-        look = f"look at it: {kubectl('get', parent, '-o', 'yaml')}; if it isn't needed, delete it"
+        look = advice("look at it: {text}; if it isn't needed, delete it", kubectl("get", parent, "-o", "yaml"))
         raise StateInvalid.of(subject, strange, fix=look)
     found, mistakes = _decode_parts(body)
     recorded, written = found.get("target"), found.pop("format", FORMAT)
@@ -140,7 +141,7 @@ def decode(body: Body, namespace: str, target: str, tooling: str) -> State:
     if not mistakes and not found.get("repository") and not State(**found).fresh:
         mistakes.append("data key `repository`: is missing, and something is applied")
     if mistakes:
-        fix = f"{kubectl('delete', parent)}; the next run finds its objects by their label and prunes nothing"
+        fix = advice("{text}; the next run finds its objects by their label and prunes nothing", kubectl("delete", parent))
         raise StateInvalid(*(Problem(subject, mistake, fix=fix) for mistake in mistakes))
     state = bounded(State(**found))
     return replace(state, ran=_ran_by(state)) if written == 1 else state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from handler.model.advice import advice
 from handler.state.record_format import Line, Message, Sha, Time
 
 
@@ -21,7 +22,7 @@ class Obstacle:
     @property
     def advised(self) -> str:
         """The same with what helps."""
-        return f"{self}; {self.fix}" if self.fix else str(self)
+        return advice("{text}; {text}", self, self.fix) if self.fix else str(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,10 +114,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """How the target stands. `failures` in a row, `next_try` when one is due by itself, `who` must act: `operator | author | nobody`.
-
-    `refusal`: what was refused isn't tried again while that holds; None: nothing was, or an older version has recorded it.
-    """
+    """How the target stands. `failures` in a row, `next_try` when one is due by itself, `who` must act: `operator | author | nobody`."""
 
     phase: Word = ""
     since: Time = ""
@@ -128,7 +125,8 @@ class RunStatus:
     next_try: Time = ""
     code: Word = ""
     who: Word = ""
-    refusal: Refusal | None = None
+    refusal: Refusal | None = None  # keeps what was refused from being tried again; None: nothing was, or an older version wrote this
+    lingers: Identity | None = None  # the first object that was deleted and isn't gone yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError, StillDeleting
 from handler.model.event import ASKED, Delivery
-from handler.model.names import FIELD_MANAGER
+from handler.model.names import FIELD_MANAGER, Identity
 from handler.model.plan import LOST, Action, Change, FieldChange
 from handler.model.quotation import printable
 from handler.model.result import Outcome, Result
@@ -179,11 +179,11 @@ def rolling(status: RunStatus, now: float) -> RunStatus:
     return replace(status, phase=ROLLING, since=since, message="", code="", who="")
 
 
-def lingering(status: RunStatus, lines: Sequence[str], now: float) -> RunStatus:
-    """Return the status of a run that waits until something is gone. `lines`: an object each."""
+def lingering(status: RunStatus, lines: Sequence[str], now: float, first: Identity | None = None) -> RunStatus:
+    """Return the status of a run that waits until something is gone. `lines`: an object each; `first`: the first of them."""
     since = status.since if status.phase == PRUNING else stamp(now)
     named = "\n".join([*lines[:LINGERING], *([f"and {len(lines) - LINGERING} more"] if len(lines) > LINGERING else [])])
-    return replace(status, phase=PRUNING, since=since, message=named, code=StillDeleting.code, who=StillDeleting.who)
+    return replace(status, phase=PRUNING, since=since, message=named, code=StillDeleting.code, who=StillDeleting.who, lingers=first)
 
 
 def drift_of(changes: Iterable[Change]) -> tuple[Drift, ...]:

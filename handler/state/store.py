@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from handler.model.advice import advice
 from handler.model.errors import Busy, LeaseLost, Moved, Problem, StateInvalid, TargetMoved
 from handler.model.names import state_name
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
@@ -91,11 +92,13 @@ class StateStore:
             "installation": (state.installation, self._installation),
             "cluster (uid of kube-system)": (state.cluster_uid, cluster_uid),
         }
-        fix = f"`anneal retarget {self._target}` accepts that"
+        fix = advice("`anneal retarget {}` accepts that", self._target)
         if not self.writes(state):
             other = "where both are to live on, give this one another `stateNamespace`, or the target another name"
-            line = f"`installationFrom: {state.installation}` beside `installation: {self._installation}`, for all targets"
-            fix = f"{other}; only where {self._installation} replaces {state.installation}: write {line}, or {fix}"
+            line = "`installationFrom: {yaml}` beside `installation: {yaml}`, for all targets"
+            ours, theirs = self._installation, state.installation
+            way = advice(line, theirs, ours)
+            fix = advice("{text}; only where {text} replaces {text}: write {text}, or {text}", other, ours, theirs, way, fix)
         moved = [
             Problem(f"Target/{self._target}", f"{what} was {was}, is now {now}", place=self._subject, fix=fix)
             for what, (was, now) in pairs.items()
@@ -174,7 +177,7 @@ class StateStore:
 
     def _present(self, stored: StoredState) -> State:
         if stored.state is None:
-            fix = f"`anneal apply {self._target}` makes it"
+            fix = advice("`anneal apply {}` makes it", self._target)
             raise StateInvalid.of(self._subject, "doesn't exist: the target never ran", fix=fix)
         return stored.state
 

@@ -12,6 +12,7 @@ from flask import Response
 
 from handler.config.instance_target import configured_as
 from handler.config.settings import Settings
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, BadPayload, Forbidden
 from handler.model.event import Decision, Job
 from handler.queues import Queue
@@ -71,7 +72,7 @@ def read(target: str, actor: str, body: bytes) -> Job:
         raise BadPayload.of("payload", "commit is not a commit id")
     force = payload.flag(asked, "force")
     if commit and force:  # a host serves the commits of forks under the parent's address, too
-        fix = f"run `anneal apply {target} --commit {commit} --force` where you can read the repository"
+        fix = advice("run `anneal apply {} --commit {} --force` where you can read the repository", target, commit)
         raise BadPayload.of("payload", "a commit that this target never ran can't be forced over HTTP", fix=fix)
     rollback = payload.flag(asked, "rollback")
     if rollback and force:

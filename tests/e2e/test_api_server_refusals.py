@@ -43,7 +43,7 @@ def test_a_missing_right_is_named_and_nothing_is_written(account: Shop) -> None:
     account.push(config_map(account.name, "a"), service(account.name, "web"))
     result = account.run()
     assert (result.outcome, result.code, result.who) == (Outcome.FAILED, "access-denied", "operator"), told(result)
-    assert 'resources: ["services"]' in result.problems[0].fix
+    assert "resources: [services]" in result.problems[0].fix
     assert f"Role in {account.name}" in result.problems[0].fix
     assert account.labelled() == {}
 
@@ -58,7 +58,7 @@ def test_a_kind_that_may_not_be_listed_any_more_prunes_nothing(account: Shop) ->
     account.push(config_map(account.name, "a"))
     result = account.run()
     assert (result.outcome, result.code) == (Outcome.FAILED, "access-denied")
-    assert 'verbs: ["list"]' in result.problems[0].fix
+    assert "verbs: [list]" in result.problems[0].fix
     assert account.versions() == before
 
 

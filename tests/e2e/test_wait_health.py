@@ -137,7 +137,7 @@ def test_a_log_whose_secrets_may_not_be_read_is_not_recorded(shop: Shop) -> None
     until(lambda: "ProgressDeadlineExceeded" in _status(shop, broken) and stand_still(shop, "api", reason="BackOff"))
     said = failed(shop, force=True)
     assert f"its log is withheld: the pod may print Secret/{shop.name}/theirs, which can't be read to mask it: 403" in said
-    assert f'add to a Role in {shop.name}: {{apiGroups: [""], resources: ["secrets"], resourceNames: ["theirs"], verbs: ["get"]}}' in said
+    assert f'add to a Role in {shop.name}: {{apiGroups: [""], resources: [secrets], resourceNames: [theirs], verbs: [get]}}' in said
     assert not any(value in said + str(shop.state()) for value in (*PRINTED, *LOG[1:]))
 
 

@@ -21,6 +21,7 @@ from handler.model.names import Identity
 from handler.rollout.checks import CHECKS
 from handler.rollout.spec import read
 from infra.functions.configured import settings_of, unfit
+from tests.repository.advice_sites import HOLE
 from tests.repository.command_lines import parsed
 from tests.repository.pages import DOCS, FENCE, PAGES, ROOT, blocks, name, spans
 
@@ -145,7 +146,9 @@ def _parts(node: ast.JoinedStr | ast.Constant) -> Iterator[str | None]:
     """Yield the parts of a text in code; None is a value."""
     for part in node.values if isinstance(node, ast.JoinedStr) else [node]:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            yield part.value
+            first, *rest = HOLE.split(part.value)[::2]
+            yield first
+            yield from (each for said in rest for each in (None, said))
         elif isinstance(part, ast.FormattedValue):
             yield None
 
@@ -153,7 +156,7 @@ def _parts(node: ast.JoinedStr | ast.Constant) -> Iterator[str | None]:
 def is_said(text: str) -> bool:
     """Whether the code has this text, after whatever names subject and place; what is filled in may be anything."""
     likely = (parts for parts in messages() if all(part in text for part in parts if part))
-    return any(re.fullmatch("(?:.*: )?" + "".join(".+" if part is None else re.escape(part) for part in parts), text) for parts in likely)
+    return any(re.fullmatch("(?:.*: )?" + "".join(".*" if part is None else re.escape(part) for part in parts), text) for parts in likely)
 
 
 def refusals() -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ FILE_LINES = 400  # fewer than
 FUNCTION_LINES = 50  # at most, its docstring not counted
 
 VENDORS = {
+    "model": {"yaml"},  # settings that are advised, loaded by the first of them
     "config": {"cel_expr_python", "re2", "yaml"},
     "source": {"cryptography", "dulwich", "urllib3", "paramiko", "jwt", "pysequoia", "semantic_version"},
     "triggers": {"standardwebhooks"},
@@ -109,7 +110,8 @@ def may_import(origin: str, imported: str) -> bool:
         ("health", "handler.rollout.spec", False),
         ("plan", "yaml", False),
         ("model", "handler.config.settings", False),
-        ("model", "yaml", False),
+        ("model", "yaml", True),
+        ("model", "dulwich", False),
         ("config", "handler.plan", False),
         ("state", "kubernetes.client", False),
         ("cluster", "kubernetes.client", True),

@@ -25,6 +25,7 @@ from handler.engine.planner.members import living
 from handler.engine.planner.planner import Planner
 from handler.engine.retire import Retire
 from handler.engine.run.errors import RequestRefused
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, Busy, NoInstance, Suspended
 from handler.model.event import RESOURCE, Job
 from handler.model.instance import Instance, template_of
@@ -65,7 +66,7 @@ def _raise_if_suspended(handler: TargetRunner, target: InstanceTarget) -> None:
     state = handler.brief_store(template).read().state
     if suspension(template, state, handler.now()):
         seen = f"its template {template.name} is suspended"
-        raise Suspended.of(f"target {target.name}", seen, fix=f"anneal resume {template.name}")
+        raise Suspended.of(f"target {target.name}", seen, fix=advice("anneal resume {}", template.name))
 
 
 _AGAIN = 30.0  # seconds until an end that failed is tried again
@@ -76,7 +77,7 @@ def may_not_end(template: Target, state: State, known: RecordedInstance, now: fl
     space = known.identity.namespace
     if space and not allows(template, space):
         return Kept(f"target {template.name} may touch nothing in namespace {space} any more", retiring(state.target))
-    return Kept("it is suspended", f"to let it end: anneal resume {state.target}") if state.suspension(now) else None
+    return Kept("it is suspended", advice("to let it end: anneal resume {}", state.target)) if state.suspension(now) else None
 
 
 def planned_end(handler: TargetRunner, template: Target, name: str, known: RecordedInstance) -> Result:
@@ -149,13 +150,15 @@ def _retire(handler: TargetRunner, template: Target, target: InstanceTarget, kno
     def still_gone(state: State) -> None:
         recorded = state.instance
         of_template, now = handler.brief_store(template).read().state, handler.now()
-        paused = Kept(f"{template.name} is suspended, and all its instances with it", f"to let them end: anneal resume {template.name}")
+        paused = Kept(
+            f"{template.name} is suspended, and all its instances with it", advice("to let them end: anneal resume {}", template.name)
+        )
         if kept := paused if suspension(template, of_template, now) else may_not_end(template, state, recorded or known, now):
             raise Suspended.of(f"target {target.name}", f"doesn't end: {kept.why}", fix=kept.way_out)
         absence = look_for(handler, template, main, recorded or known)
         if recorded is None or recorded.identity != known.identity or absence.state != "gone":
             kept = absence.kept if absence.state != "gone" else Kept(f"its record is of {recorded.identity if recorded else 'no object'}")
-            fix = kept.way_out or f"anneal status {template.name}"
+            fix = kept.way_out or advice("anneal status {}", template.name)
             raise RequestRefused.of(f"target {target.name}", f"doesn't end: {kept.why}", fix=fix)
 
     def planner(state: State) -> Planner:

@@ -20,6 +20,7 @@ from handler.config.instance_target import InstanceTarget, instance_target
 from handler.config.settings import Target
 from handler.config.trigger_settings import ResourceTrigger, WatchedResource
 from handler.engine.run.instance_conditions import is_open
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, NoInstance, OperatorError
 from handler.model.instance import Instance, instance_name, template_of
 from handler.model.names import Identity
@@ -144,7 +145,7 @@ class Instances:
             target = self.put(template, live | {"apiVersion": resource.api_version, "kind": resource.kind}) if live else None
             if target is not None and target.name == name:
                 return target
-        raise self._unknown(name, f"there is no {resource.kind} of that name", f"anneal status {template.name}")
+        raise self._unknown(name, f"there is no {resource.kind} of that name", advice("anneal status {}", template.name))
 
     def recorded(self, name: str) -> InstanceTarget | None:
         """Return an instance by its record alone, whether its object lives or not. Raises AnnealError: it can't be read."""
@@ -211,8 +212,8 @@ class Instances:
         if watched is None:
             known = ", ".join(each.name for each in trigger.resources)
             seen = f"its trigger watches no resource {name}"
-            block = f"{{name: {name}, apiVersion: GROUP/VERSION, kind: KIND}}"
-            fix = f"it watches {known}; for another add - {block} under trigger.resource.resources"
+            block = advice("{name: {yaml}, apiVersion: GROUP/VERSION, kind: KIND}", name)
+            fix = advice("it watches {text}; for another add - {text} under trigger.resource.resources", known, block)
             raise OperatorError.of(f"target {template_of(target.name)}", seen, fix=fix)
         return [each for each in self.source.objects(target, watched, scope_of(target, watched)) if not is_own(each)]
 

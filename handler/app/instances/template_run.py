@@ -30,6 +30,7 @@ from handler.config.instance_target import InstanceTarget
 from handler.config.settings import Target
 from handler.engine import summary_shortcuts
 from handler.engine.run.errors import RequestRefused
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, Suspended
 from handler.model.event import NAMED, Job
 from handler.model.instance import instance_name
@@ -250,7 +251,9 @@ class _TemplateRun:
         absence = look_for(handler, template, trigger_of(template).main, known)
         if absence.state != "gone":
             return absence.kept
-        prunes_nothing = Kept(f"{known.identity} is gone, and this run prunes nothing", f"to let it end: anneal apply {template.name}")
+        prunes_nothing = Kept(
+            f"{known.identity} is gone, and this run prunes nothing", advice("to let it end: anneal apply {}", template.name)
+        )
         return known if self.job.prune else prunes_nothing
 
     # --- what is held
@@ -275,7 +278,7 @@ class _TemplateRun:
             return state
         if held is None or held.id != asked:
             seen = f"held now: {held.id}" if held else "nothing is held"
-            fix = f"anneal status {self.job.target}"
+            fix = advice("anneal status {}", self.job.target)
             raise RequestRefused.of(f"target {self.job.target}", f"can't approve {asked}; {seen}", fix=fix)
         approval = Approval(held.id, held.reads, held.settings, held.changes, self.job.actor, stamp(self.handler.now()))
         return store.update(lambda now: replace(now, approval=approval), state).state or state
@@ -285,14 +288,14 @@ class _TemplateRun:
         if suspend is not None:
             by = "in the configuration" if suspend is CONFIGURED else f"by {suspend.by}"
             seen = f"suspended {by}, and all its instances with it: {suspend.reason or 'no reason given'}"
-            raise Suspended.of(f"target {self.template.name}", seen, fix=f"anneal resume {self.template.name}")
+            raise Suspended.of(f"target {self.template.name}", seen, fix=advice("anneal resume {}", self.template.name))
 
     # --- what runs
     def _refuse_acts(self) -> None:
         """Raise RequestRefused for what is asked of one instance, never of all."""
         if others := [act for act in self.job.acts if act not in ("force", "approve", "dry run", "no prune")]:
             seen = f"is a template of instances: {others[0]} is asked of one of them"
-            raise RequestRefused.of(f"target {self.job.target}", seen, fix=f"name it: anneal status {self.job.target}")
+            raise RequestRefused.of(f"target {self.job.target}", seen, fix=advice("name it: anneal status {}", self.job.target))
 
     def _jobs(self, look: TemplateLook) -> list[Job]:
         job = self.job

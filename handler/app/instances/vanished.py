@@ -16,6 +16,7 @@ from handler.cluster.api import ApiRequest
 from handler.cluster.live import Object
 from handler.config.settings import Target
 from handler.config.trigger_settings import WatchedResource
+from handler.model.advice import advice
 from handler.model.api_groups import is_kubernetes_own
 from handler.model.errors import AccessDenied, ApiRefused
 from handler.model.event import Job
@@ -41,7 +42,7 @@ class Kept:
 
 def retiring(name: str) -> str:
     """Return the way out of what keeps an instance for good."""
-    return f"to see what its end deletes: anneal retire {name} --prune --dry-run"
+    return advice("to see what its end deletes: anneal retire {} --prune --dry-run", name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +88,9 @@ def _unserved(error: KindNotServed) -> Absence:
 def _lives(known: RecordedInstance, name: str, uid: str) -> Absence:
     identity = known.identity
     if uid == known.uid:
-        way_out = f"correct the trigger, or delete that; {retiring(name)}"
+        way_out = advice("correct the trigger, or delete that; {text}", retiring(name))
         return Absence("lives", Kept(f"{identity} lives, and the trigger doesn't select it any more", way_out))
-    way_out = f"if the trigger selects that, it is deployed by: anneal apply {name}"
+    way_out = advice("if the trigger selects that, it is deployed by: anneal apply {}", name)
     return Absence("anew", Kept(f"another {identity} lives by now", way_out))
 
 
@@ -117,7 +118,7 @@ def _definition(ways: Kinds, template: Target, resource: Resource, known: str, n
     if not uid:
         return Kept(f"{crd} isn't there any more, and all objects went with it", retiring(name))
     why = f"{crd} was deleted and made anew" if known else f"its record doesn't say by which {crd} its object was served"
-    return Kept(why, f"create the object again; {retiring(name)}")
+    return Kept(why, advice("create the object again; {text}", retiring(name)))
 
 
 def definition_of(ways: Kinds, template: Target, resource: Resource) -> tuple[str, bool]:

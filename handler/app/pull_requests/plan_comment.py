@@ -18,6 +18,7 @@ from enum import IntEnum
 from itertools import accumulate
 
 from handler.app.pull_requests.target_preview import TargetPreview
+from handler.model.advice import advice
 from handler.model.commit_status import StatusState, fitting
 from handler.model.errors import Problem
 from handler.model.names import Identity
@@ -188,7 +189,7 @@ class _Section:
         """Return what stands before and after the lines."""
         left, more = len(self.lines) - number, ""
         if left:
-            where = f": anneal plan {self.target} after the merge" if self.target else ""
+            where = advice(": anneal plan {} after the merge", self.target) if self.target else ""
             more = f"… and {many(left, 'line')} more{_among(self.removed - self._removed[number])}{where}\n"
         before, after = f"{self._fence}diff\n", f"{more}{self._fence}"
         if self.folds and number > LINES:

@@ -12,6 +12,7 @@ from handler.cli.importing.flux_settings import put_cluster_identity, put_health
 from handler.cli.importing.flux_sources import POLLED, git_part, helm_repository_part, oci_repository_part, put_suspend
 from handler.cli.importing.references import KUSTOMIZE, References, reading
 from handler.cli.importing.target_draft import NotATarget, TargetDraft, complaint
+from handler.model.advice import advice
 
 _PUT_CRDS = "CustomResourceDefinition.apiextensions.k8s.io"
 _HOOKS = Lost("hooks run in their phases; delete them from the chart, or give their objects no helm.sh/hook", halts=True)
@@ -218,7 +219,8 @@ def _values_from(draft: TargetDraft, entry: SourceField) -> dict[str, object]:
     row: dict[str, object] = {setting: text for key, setting in names.items() if (text := entry.at(key).text())}
     entry.rows({"literal": Lost("a value at targetPath is read as Helm's --set reads it", halts=True)})
     if namespace != source.namespace:
-        way = f"copy it there: kubectl get {row.get('kind')} {row.get('name')} -n {source.namespace} -o yaml prints it"
+        named = f"{row.get('kind')}/{row.get('name')}"
+        way = advice("copy it there: kubectl get {} -n {} -o yaml prints it", named, source.namespace)
         entry.lost(f"is in namespace {source.namespace}, and values are read in the target's, {namespace}; {way}", halts=True)
         return {}
     forms = {"name": "objectName", "key": "dataKey"}

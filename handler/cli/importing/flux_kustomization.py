@@ -12,6 +12,7 @@ from handler.cli.importing.references import References
 from handler.cli.importing.target_draft import HOME_CLUSTER, NotATarget, TargetDraft, complaint
 from handler.config.setting_rules import variables_are_texts
 from handler.config.settings_shape import Json
+from handler.model.advice import advice
 from handler.model.manifest import canonical
 
 RETRIED = "a failed run is tried again by itself, from 15 s doubling to 5 min"
@@ -170,7 +171,7 @@ def _source(draft: TargetDraft, entry: SourceField) -> dict[str, object]:
         return {}
     ours = draft.settings.setdefault("namespace", namespace)
     if ours != namespace:
-        way = f"copy it there: kubectl get {kind} {name} -n {namespace} -o yaml prints it"
+        way = advice("copy it there: kubectl get {} -n {} -o yaml prints it", f"{kind}/{name}", namespace)
         entry.lost(f"is in namespace {namespace}, and variables are read in the target's, {ours}; {way}", halts=True)
     for key in ("kind", "name", "optional"):
         entry.at(key).set(f"{_SETTING}.substituteFrom")

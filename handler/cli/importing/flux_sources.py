@@ -13,6 +13,7 @@ from handler.cli.importing.custom_resource import CustomResource, Lost, Rows, So
 from handler.cli.importing.references import put_repository
 from handler.cli.importing.target_draft import HOME_CLUSTER, NotATarget, TargetDraft, judged
 from handler.config.git_settings import token_user
+from handler.model.advice import advice
 
 POLLED = "webhooks and one `interval` for all targets say when git is looked at"
 LIMITED = "Anneal has time-outs of its own for git hosts and registries"
@@ -121,17 +122,20 @@ def plain_range(text: str) -> str:
 def _put_git_secret(part: TargetDraft, ref: SourceField, url: str) -> None:
     name, namespace = ref.at("name").text(), part.sources[0].namespace
     held = f"{namespace}/{name}"
-    read = f"kubectl get secret {name} -n {namespace} -o jsonpath"
     if url.startswith("ssh://"):
-        known = f"{HOME_CLUSTER}; known_hosts: {read}='{{.data.known_hosts}}' | base64 -d > /etc/anneal/known_hosts"
+        known = f"{HOME_CLUSTER}; known_hosts: {_reading(name, namespace, 'known_hosts')} > /etc/anneal/known_hosts"
         key = {"kubernetesSecret": f"{held}/identity"} if name else {"env": "GIT_SSH_KEY"}
         part.put("repository.auth", {"ssh": {"privateKey": key, "knownHosts": "/etc/anneal/known_hosts"}})
         ref.at("name").set("repository.auth.ssh", known)
     elif name:
         password = {"kubernetesSecret": f"{held}/password"}
-        user = f"{HOME_CLUSTER}; user name: {read}='{{.data.username}}' | base64 -d"
+        user = f"{HOME_CLUSTER}; user name: {_reading(name, namespace, 'username')}"
         if part.take(ref.at("name"), "repository.auth.basic.password.kubernetesSecret", f"{held}/password", "kubernetesSecret", user):
             part.put("repository.auth", {"basic": {"username": token_user(url), "password": password}})
+
+
+def _reading(name: str, namespace: str, key: str) -> str:
+    return advice("kubectl get {} -n {} -o jsonpath={} | base64 -d", f"secret/{name}", namespace, f"{{.data.{key}}}")
 
 
 def helm_repository_part(source: CustomResource, name: str, version: SourceField) -> TargetDraft:
@@ -173,7 +177,7 @@ def _put_source(part: TargetDraft, spec: SourceField, url: str) -> None:
     source: dict[str, Any] = {"url": url}
     name, namespace = spec.below("secretRef.name").text(), part.sources[0].namespace
     if name:
-        read = f"kubectl get secret {name} -n {namespace} -o jsonpath='{{.data.username}}' | base64 -d"
+        read = _reading(name, namespace, "username")
         held = f"{namespace}/{name}/password"
         where = f"{HOME_CLUSTER}; user name: {read}; a Secret of type dockerconfigjson has other keys: write what it holds"
         if judged(spec.below("secretRef.name"), "charts[0].auth", held, "kubernetesSecret", where):

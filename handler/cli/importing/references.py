@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from handler.cli.importing.custom_resource import LOST, SET, CustomResource, FieldNote, SourceField
 from handler.cli.importing.target_draft import NotATarget, TargetDraft
 from handler.config.git_settings import git_url, token_user
+from handler.model.advice import advice
 from handler.model.errors import Problem
 from handler.model.names import Identity, kubectl
 from handler.model.tree import printable
@@ -42,7 +43,7 @@ class References:
         if found is None:
             identity = Identity(group, kind, namespace, name)
             seen = f"refers to {printable(str(identity), 400)}, which isn't in the input"
-            way = f"give it, too; this prints it: {printable(kubectl('get', identity, '-o', 'yaml'), 400)}"
+            way = advice("give it, too; this prints it: {text}", kubectl("get", identity, "-o", "yaml"))
             raise NotATarget(seen, Problem(str(user), seen, user.place(), way))
         return found
 

@@ -18,6 +18,7 @@ from handler.cluster.wait_until import until
 from handler.cluster.write import Writer
 from handler.engine.apply import wait_deleted
 from handler.engine.planner.retention_look import CLAIMS, claims_of
+from handler.model.advice import advice
 from handler.model.errors import Moved, StillDeleting
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity, Resource, kubectl, uid_and_version
@@ -75,7 +76,9 @@ def _observed(api: Api, fence: Callable[[], None], resource: Resource, identity:
         why = (
             f"isn't deleted, for its claims may go with it: its controller hasn't seen whenDeleted: Retain in {wait_deleted.TIMEOUT:.0f} s"
         )
-        raise StillDeleting.of(str(identity), why, fix=f"see to its controller: {kubectl('describe', identity)}; the next run goes on")
+        raise StillDeleting.of(
+            str(identity), why, fix=advice("see to its controller: {text}; the next run goes on", kubectl("describe", identity))
+        )
     if any(seen.get(key) != patched.get(key) for key in _JUDGED):
         raise Moved.of(str(identity), "changed while its claims were let go")
     return str(seen["resourceVersion"])

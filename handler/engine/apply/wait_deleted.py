@@ -16,11 +16,13 @@ from handler.cluster.api import Api
 from handler.cluster.wait_until import until_gone
 from handler.engine.run import transitions
 from handler.engine.run.context import RunContext
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, Problem, StillDeleting
 from handler.model.field_masking import without_credentials
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity, Resource, kubectl
 from handler.state.record import RunStatus, State
+from handler.state.record_format import is_recordable
 from handler.state.run_history import PRUNING
 
 TIMEOUT = 60.0  # seconds that a deletion may take before the run ends as `pruning`
@@ -44,11 +46,19 @@ _HOLDS = (
 """Conditions of a Namespace that is being deleted, each with what holds it."""
 _REPORT_AFTER, _REPORT_EVERY = 1.0, 2.0  # seconds after which a wait is worth a line in the record, and between two of them
 
-Report = Callable[[Sequence[Problem]], None]
+
+@dataclass(frozen=True, slots=True)
+class LingeringObject(Problem):
+    """An object that isn't gone yet."""
+
+    identity: Identity | None = None
+
+
+Report = Callable[[Sequence[LingeringObject]], None]
 """Called with the objects that aren't gone yet, when they change; with none once all reported ones are gone."""
 
 
-def unreported(_: Sequence[Problem]) -> None:
+def unreported(_: Sequence[LingeringObject]) -> None:
     """Report nothing."""
 
 
@@ -70,7 +80,7 @@ def wait_until_gone(
 class _Reporter:
     identities: Mapping[str, Identity]
     report: Report
-    reported: tuple[Problem, ...] = ()
+    reported: tuple[LingeringObject, ...] = ()
     due: float = 0.0
 
     def __post_init__(self) -> None:
@@ -84,17 +94,17 @@ class _Reporter:
     def end(self) -> None:
         self._report(())
 
-    def _report(self, left: tuple[Problem, ...]) -> None:
+    def _report(self, left: tuple[LingeringObject, ...]) -> None:
         if left != self.reported:
             self.reported = left
             self.report(left)
 
-    def problems(self, left: Sequence[dict[str, Any]]) -> tuple[Problem, ...]:
+    def problems(self, left: Sequence[dict[str, Any]]) -> tuple[LingeringObject, ...]:
         found = (_lingering(self.identities[str(live["metadata"]["uid"])], live) for live in left)
         return tuple(sorted(found, key=lambda problem: problem.subject))
 
 
-def _lingering(identity: Identity, live: dict[str, Any]) -> Problem:
+def _lingering(identity: Identity, live: dict[str, Any]) -> LingeringObject:
     """Return why an object isn't gone: its finalizers and their usual controllers; of a Namespace, its remaining content."""
     finalizers = [str(name) for name in live["metadata"].get("finalizers") or []]
     explained = [f"{name} ({_CLEARED_BY.get(name) or 'the controller of ' + name.partition('/')[0]})" for name in finalizers]
@@ -105,7 +115,8 @@ def _lingering(identity: Identity, live: dict[str, Any]) -> Problem:
     ]
     reasons = [*([f"finalizers: {', '.join(explained)}"] if explained else []), *holds]
     why = "; ".join(reasons) or "the server has not removed it yet"
-    return Problem(str(identity), f"is not gone yet; {why}", fix=f"{kubectl('get', identity, '-o', 'yaml')} shows who must act")
+    fix = advice("{text} shows who must act", kubectl("get", identity, "-o", "yaml"))
+    return LingeringObject(str(identity), f"is not gone yet; {why}", fix=fix, identity=identity)
 
 
 @dataclass(slots=True)
@@ -113,11 +124,11 @@ class Lingering:
     """What one run waits for, on several threads at once maybe."""
 
     run: RunContext
-    _left: dict[int, tuple[Problem, ...]] = field(default_factory=dict)
+    _left: dict[int, tuple[LingeringObject, ...]] = field(default_factory=dict)
     _before: RunStatus | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def report(self, left: Sequence[Problem]) -> None:
+    def report(self, left: Sequence[LingeringObject]) -> None:
         """Record what the wait of this thread waits for; nothing: all of it is gone."""
         with self._lock:
             self._left[threading.get_ident()] = tuple(left)
@@ -126,7 +137,9 @@ class Lingering:
 
     def _with_lines(self, state: State) -> State:
         with self._lock:
-            lines = [without_credentials(str(problem)) for each in self._left.values() for problem in each]
+            left = [problem for each in self._left.values() for problem in each]
+            first = next((each.identity for each in left if each.identity and is_recordable(each.identity)), None)
+            lines = [without_credentials(str(problem)) for problem in left]
             if self._before is None or state.status.phase != PRUNING:
                 self._before = state.status
-            return transitions.lingering(state, lines, self._before, self.run.clock())
+            return transitions.lingering(state, lines, self._before, self.run.clock(), first)

@@ -19,6 +19,7 @@ from handler.config.instance_target import refuse_template
 from handler.config.renderer_settings import AUTO
 from handler.config.settings import Target
 from handler.engine.planner import canaries
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, AuthorError, CommitUnproven, PlanRefused, Problem, RefNotFound, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
@@ -168,9 +169,8 @@ class Preparer:
         if why:
             name = self.target.name
             seen = f"commit {sha[:12]} isn't proven to be on {self.target.revision}, and nothing of it is rendered or written: {why}"
-            vouched = f"anneal apply {name} --commit {sha} --force"
-            fix = f"to follow the revision again: `anneal unpin {name}`; to vouch for it, at a terminal: `{vouched}`"
-            raise CommitUnproven.of(f"target {name}", seen, fix=fix)
+            fix = "to follow the revision again: `anneal unpin {}`; to vouch for it, at a terminal: `anneal apply {} --commit {} --force`"
+            raise CommitUnproven.of(f"target {name}", seen, fix=advice(fix, name, name, sha))
 
     def prepare(
         self, sha: str, recorded: RecordedRender = NOTHING_RECORDED, outside: OutsideInputs | None = None, *, older: bool = False
@@ -332,7 +332,7 @@ def request_for(target: Target, source: CommitSource, known: Files, *, older: bo
 def changed_renderer(target: str, recorded: str, now: str) -> Problem:
     """Return the problem where what a path holds chooses another renderer than made the recorded objects."""
     seen = f"{now} makes its objects from now on, and {recorded} made the recorded ones"
-    return Problem(f"target {target}", seen, fix=f"to stay with that: renderer: {{type: {recorded}}}")
+    return Problem(f"target {target}", seen, fix=advice("to stay with that: renderer: {type: {yaml}}", recorded))
 
 
 def held_renderer(target: Target, recorded: str, now: str) -> dict[tuple[str, str, str], str]:
@@ -349,10 +349,10 @@ def _held_values(rendered: Rendered, target: Target) -> Iterator[str]:
     for identity in rendered.unstable:
         paths = ignoring.held(identity)
         if paths:
-            place = f", namespace: {identity.namespace}" if identity.namespace else ""
-            rule = f"ignore: [{{select: {{kind: {identity.kind}, name: {identity.name}{place}}}, paths: [{', '.join(paths)}]}}]"
+            select = {"kind": identity.kind, "name": identity.name} | ({"namespace": identity.namespace} if identity.namespace else {})
+            rule = advice("ignore: {yaml}", [{"select": select, "paths": [*paths]}])
             seen = f"each render makes {', '.join(paths)} anew ({rendered.unstable[identity].why}): a live value stays as it is"
-            yield f"{identity}: {seen}; to say so for good: {rule}"
+            yield advice("{text}: {text}; to say so for good: {text}", identity, seen, rule)
 
 
 def _without_unserved(items: Sequence[Desired]) -> tuple[tuple[Desired, ...], tuple[str, ...]]:

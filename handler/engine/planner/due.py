@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handler.model.advice import advice
 from handler.model.plan import Due
 from handler.model.rollout import Phase, Rollout
 from handler.plan.hooks import PlannedHooks
@@ -40,7 +41,7 @@ def left_out(state: State, planned_hooks: PlannedHooks, planned_rollout: Planned
     """Say what a recovery doesn't carry out of a rendered set; empty: nothing is missing."""
     if not recovers(state) or not (planned_hooks.runs or planned_rollout.rollout):
         return ""
-    return f"its hooks and steps are not carried out, for the state was missing: anneal apply {target} does that"
+    return advice("its hooks and steps are not carried out, for the state was missing: anneal apply {} does that", target)
 
 
 def all_due(planned_hooks: PlannedHooks, planned_rollout: PlannedRollout, state: State, digest: str, *, force: bool) -> tuple[Due, ...]:

@@ -23,6 +23,7 @@ from handler.config.settings import Target
 from handler.engine.planner.exclusive_content import ExclusiveContent, read
 from handler.engine.planner.exclusive_needs import Needs, Users, named_in_git, users
 from handler.engine.planner.siblings import SiblingQuestions
+from handler.model.advice import advice
 from handler.model.errors import AnnealError
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, GroupKind, Identity, Resource, identity_of, kubectl, uid_and_version
@@ -266,7 +267,7 @@ def _by_operator(live: Object) -> str:
     identity = identity_of(live)
     finalizer = taken_apart(live, identity.group_kind)
     seen = f"its operator takes it apart by finalizer {finalizer}, and what goes with it can't be seen"
-    return f"{seen}; if that may go: {kubectl('annotate', identity, f'{ALLOW}=allow')}" if finalizer else ""
+    return advice("{text}; if that may go: {text}", seen, kubectl("annotate", identity, f"{ALLOW}=allow")) if finalizer else ""
 
 
 def _leaving(inside: Iterable[Object], needs: Needs) -> dict[str, Identity]:

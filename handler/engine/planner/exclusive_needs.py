@@ -17,6 +17,7 @@ from handler.cluster.api import Api
 from handler.cluster.live import Listing, pages
 from handler.cluster.parallel import parallel
 from handler.engine.planner.exclusive_content import ExclusiveContent, Needed, Object, why_needed
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, ApiRefused
 from handler.model.manifest import Manifest
 from handler.model.names import PART_OF, Identity, Resource, identity_of, kubectl
@@ -88,7 +89,7 @@ class Needs:
     def by_data(self, identity: Identity, uid: str) -> str:
         """Return why an orphan stays for what it owns; empty: that may go with it."""
         if goes := self.owning.get(uid):
-            return f"{goes} would go with it; if that may go: {kubectl('delete', identity)}"
+            return advice("{text} would go with it; if that may go: {text}", goes, kubectl("delete", identity))
         unread = may_own_data(identity.group_kind) and self.unread & {"", identity.namespace}
         return "not all that lives there can be listed, so whether it owns what holds data isn't known" if unread else ""
 

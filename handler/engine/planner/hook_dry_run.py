@@ -16,6 +16,7 @@ from handler.cluster.write import DryRunner
 from handler.engine.planner.dry_run import DryRun
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding
 from handler.engine.planner.stand_in import mistakes_of, scratch
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
 from handler.model.names import Identity, kubectl, uid_and_version
 from handler.model.plan import SAID, Action, Cause, Change, Due
@@ -136,7 +137,7 @@ def _refusal(decision: DryRun, item: Desired, hook: Hook, live: dict[str, Any], 
     if refusal or not ever_deletes(hook):
         return refusal
     seen = "lives already, isn't ours, and this hook would have to delete it"
-    fix = f"give the hook another name; or, if nothing needs it, delete it by hand: {kubectl('delete', item.identity)}"
+    fix = advice("give the hook another name; or, if nothing needs it, delete it by hand: {text}", kubectl("delete", item.identity))
     return Problem(str(item.identity), seen, item.manifest.place, fix)
 
 

@@ -34,6 +34,7 @@ from handler.engine.planner.preview_rollout import StepPreviewer, held_for
 from handler.engine.planner.rollout_actions import RolloutActions
 from handler.engine.planner.server_answers import NO_DRY_RUN, is_unasked
 from handler.model import quotation
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem, QuotaExceeded
 from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold, Plan
@@ -220,7 +221,7 @@ class Previewer:
         """Return a refusal as all may read it, with the way to the rest for those who may read the cluster. `way_out`: of all of it."""
         found = quoted(error, item.manifest)
         more = () if found.is_whole else ("and for more than that",) if found.words else ("the server refuses it",)
-        rest = "" if found.is_whole else f"anneal plan {self.planner.target.name} --commit {self._commit}"
+        rest = "" if found.is_whole else advice("anneal plan {} --commit {}", self.planner.target.name, self._commit)
         return Problem(str(item.identity), "; ".join((*map(quotation.quoted, found.words), *more)), item.manifest.place, way_out or rest)
 
     def _is_apart(self, identity: Identity) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from handler.cluster.api import Api
 from handler.cluster.live import Listing, pages, probe
 from handler.engine.planner.prune_check import PruneCheck
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied
 from handler.model.names import Identity, Resource, identity_of
 from handler.model.plan import Action, Cause, Change, Gone
@@ -61,7 +62,7 @@ def claims_along(changes: Sequence[Change], check: PruneCheck, declared: Mapping
             claims = claims_of(check.api, namespace)
         except AccessDenied as denied:
             why = denied.problems[0].message
-            seen = f"its claims can't be listed, and may go with it: {why}; the right: anneal rbac {check.target.name}"
+            seen = advice("its claims can't be listed, and may go with it: {text}; the right: anneal rbac {}", why, check.target.name)
             unread = {change.identity: seen for change in here if change.removes}
             found.kept.update(unread)
             found.unread.update(unread)

@@ -13,6 +13,7 @@ from typing import Any
 from handler.config.settings import Target
 from handler.engine.planner.prune_check import PruneCheck
 from handler.engine.planner.siblings import SiblingQuestions
+from handler.model.advice import advice
 from handler.model.errors import PlanRefused, Problem
 from handler.model.names import LASTING, Identity, Resource, kubectl
 from handler.model.plan import Action, Cause, Change, Due
@@ -152,7 +153,7 @@ class RolloutActions:
 
 def _adopt_first(identity: Identity) -> str:
     fix = "write action: CreateOrUpdate first: an apply takes it over, as adopt allows"
-    return fix if identity.group_kind in LASTING else f"{fix}; or delete it by hand: {kubectl('delete', identity)}"
+    return fix if identity.group_kind in LASTING else advice("{text}; or delete it by hand: {text}", fix, kubectl("delete", identity))
 
 
 def _named(step: Due) -> str:

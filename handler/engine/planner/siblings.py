@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from handler.config.settings import Target
 from handler.engine.planner.desired import Preparer
 from handler.engine.planner.exclusive_needs import named_in_git
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, ClusterUnavailable, Moved, PathMissing, PlanRefused, Problem, TransientError
 from handler.model.instance import template_of
 from handler.model.names import PART_OF, Identity
@@ -177,7 +178,7 @@ class SiblingQuestions:
         should = dict.fromkeys((look.standing.commit, self.head, self.revision))
         yield from (self._at(look, replace(look.standing, commit=commit)) for commit in should)
         for commit in sorted(_commits(look.state) - should.keys()):
-            late = StandingCommit(commit, f"was last brought to {commit[:12]}", f"`anneal apply {look.sibling.target.name}`")
+            late = StandingCommit(commit, f"was last brought to {commit[:12]}", advice("`anneal apply {}`", look.sibling.target.name))
             yield self._at(look, replace(look.standing, commit=commit) if look.standing.why else late, recorded=True)
 
     def doubt(self, identity: Identity) -> tuple[str, str]:
@@ -317,13 +318,14 @@ class SiblingQuestions:
             return StandingCommit(self.head, "may be on this cluster and can't reach its own", "`anneal check` says why, and its answer")
         suspend = suspension(sibling.target, state, self.clock())
         if state and suspend and state.commit not in ("", self.head):
-            way_out = f"removing `suspend: true` from target {name} in anneal.yaml" if suspend is CONFIGURED else f"`anneal resume {name}`"
+            by_hand = f"removing `suspend: true` from target {name} in anneal.yaml"
+            way_out = by_hand if suspend is CONFIGURED else advice("`anneal resume {}`", name)
             return StandingCommit(state.commit, f"is suspended by {suspend.by}", way_out)
         if sibling.apart and state and (on := (state.attempt or state).commit) not in ("", self.head):
-            way_out = f"`anneal {'promote' if sibling.target.revision.promoted else 'apply'} {name}`"
+            way_out = advice("`anneal promote {}`" if sibling.target.revision.promoted else "`anneal apply {}`", name)
             return StandingCommit(on, f"follows commits of its own and is on {on[:12]}", way_out)
         if state and state.pin and state.pin.commit != self.head and preparer.is_held_by(state.pin, self.head):
-            return StandingCommit(state.pin.commit, f"is pinned to {state.pin.commit[:12]}", f"`anneal unpin {name}`")
+            return StandingCommit(state.pin.commit, f"is pinned to {state.pin.commit[:12]}", advice("`anneal unpin {}`", name))
         return StandingCommit(self.head)
 
     def _at(self, look: _Look, standing: StandingCommit, *, recorded: bool = False) -> Declared:
@@ -380,7 +382,7 @@ def _rendered(look: _Look, standing: StandingCommit, head: str, *, names: bool) 
         return Declared(target.name, standing, failure=error, empty=isinstance(error, PathMissing))
     items = [item for stage in prepared.stages for item in stage]
     if not items and not prepared.planned_rollout.doomed and not target.prune.allow_empty:
-        fix = f"set prune: {{allowEmpty: true}} on target {target.name} if that is meant, or correct its path and include"
+        fix = advice("set prune: {allowEmpty: true} on target {text} if that is meant, or correct its path and include", target.name)
         failure = PlanRefused.of(f"target {target.name}", "the render declares no object", fix=fix)
         return Declared(target.name, standing, failure=failure, empty=True)
     by_hooks = prepared.planned_hooks.items

@@ -19,6 +19,7 @@ from typing import Any
 from handler.engine.planner.desired import Inputs
 from handler.engine.planner.due import DONE, FAILED, SKIPPED, under_way
 from handler.engine.run.context import RunContext
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, RolloutFailed
 from handler.model.tree import printable
 from handler.state.record import Progress, Stalled, State, StepRecord
@@ -52,7 +53,7 @@ class Journal:
             raise RolloutFailed.of(
                 f"target {self.run.job.target}",
                 f"the rollout of {known.commit[:12]} failed; {self._first_failure(known)}",
-                fix=f"push what mends it, or try it once more: anneal apply {self.run.job.target}",
+                fix=advice("push what mends it, or try it once more: anneal apply {}", self.run.job.target),
             )
         fresh = Progress(self.inputs.commit.sha, digest, stamp(self.run.clock()), id=secrets.token_hex(6))
         self.run.record(lambda state: replace(state, rollout=fresh))

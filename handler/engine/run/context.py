@@ -20,6 +20,7 @@ from handler.engine.run import former_record, transitions
 from handler.engine.run.dependencies import Dependencies
 from handler.engine.run.promotion import NO_PROMOTION, Promotion
 from handler.engine.run.recovery_scan import FoundMembers, scan
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, LeaseLost, StateInvalid, Stopping, Suspended
 from handler.model.event import RESOURCE, Job
 from handler.model.names import FIELD_MANAGER, Identity, run_id
@@ -219,7 +220,7 @@ class RunContext:
         if suspend:
             until = f" until {suspend.until}" if suspend.until else ""
             seen = f"suspended by {suspend.by}{until}: {suspend.reason or 'no reason given'}"
-            raise Suspended.of(f"target {self.job.target}", seen, fix=f"anneal resume {self.job.target}")
+            raise Suspended.of(f"target {self.job.target}", seen, fix=advice("anneal resume {}", self.job.target))
 
     def between(self) -> None:
         """Before each stage: is the record still there, and is a pause asked for?"""

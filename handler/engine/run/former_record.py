@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from handler.engine.run.errors import TargetRenamed
+from handler.model.advice import advice, together
 from handler.model.errors import Problem, TargetMoved
 from handler.model.names import Identity, kubectl, state_name
 from handler.plan.inventory import TargetMarks
@@ -97,16 +98,17 @@ def refuse_renamed(state: State | None, namespace: str = "") -> None:
     if state is None or state.renamed_to is None:
         return
     new, old = state.renamed_to, state.target
-    edited = f"; {_forgetting('renamedTo', old, namespace)}" if namespace else ""
+    edited = advice("; {text}", _forgetting("renamedTo", old, namespace)) if namespace else ""
     if new.name == old:
         seen = f"was moved to the state namespace {new.namespace}: its record is {new}"
-        older = f"write `stateNamespace: {new.namespace}`; this configuration is an older one"
-        raise TargetRenamed.of(f"target {old}", seen, fix=f"{older}{edited}")
+        older = advice("write `stateNamespace: {yaml}`; this configuration is an older one{text}", new.namespace, edited)
+        raise TargetRenamed.of(f"target {old}", seen, fix=older)
     seen = f"was renamed: target {new.name} has taken over what it had, in {new}"
-    moved = f" and, unless that is its `stateNamespace`, `stateNamespaceFrom: {new.namespace}` beside it"
-    ended = f"let {new.name} end that with its own configuration (`anneal -c THEIR_FILE apply {new.name}`)"
-    back = f"to go back {ended}, then write `renamedFrom: {new.name}` on target {old}{moved}"
-    raise TargetRenamed.of(f"target {old}", seen, fix=f"call it {new.name}, for this configuration is an older one; {back}{edited}")
+    moved = advice(" and, unless that is its `stateNamespace`, `stateNamespaceFrom: {yaml}` beside it", new.namespace)
+    ended = advice("let {text} end that with its own configuration (`anneal -c THEIR_FILE apply {}`)", new.name, new.name)
+    back = advice("to go back {text}, then write `renamedFrom: {yaml}` on target {text}{text}", ended, new.name, old, moved)
+    way = advice("call it {text}, for this configuration is an older one; {text}{text}", new.name, back, edited)
+    raise TargetRenamed.of(f"target {old}", seen, fix=way)
 
 
 def joined(
@@ -159,11 +161,12 @@ def _read(places: RecordPlaces, place: RecordName) -> FormerRecord:
 
 def _outlived(places: RecordPlaces, old: RecordName, name: str) -> str:
     """Say of a line that it comes too late."""
-    there = f" --state-namespace {old.namespace}" if old.namespace != places.namespace else ""
-    line = f"`renamedFrom: {old.name}`" if old.name != name else f"`stateNamespaceFrom: {old.namespace}`"
+    there = ["--state-namespace", old.namespace] if old.namespace != places.namespace else []
+    line = advice("`renamedFrom: {yaml}`", old.name) if old.name != name else advice("`stateNamespaceFrom: {yaml}`", old.namespace)
     seen = f"{line} has no effect: this target has deployed under its own record, and what {old} has isn't taken over"
     remove = "remove the line, then " if old.name != name else ""
-    return f"{seen}; {remove}`anneal retire {old.name} --keep{there}` lets go of that, and `anneal apply {name}` takes what git declares"
+    lets_go = "{text}; {text}`anneal retire {} --keep{words}` lets go of that, and `anneal apply {}` takes what git declares"
+    return advice(lets_go, seen, remove, old.name, there, name)
 
 
 def _anothers(read: Iterable[FormerRecord], name: str) -> Iterator[str]:
@@ -171,7 +174,8 @@ def _anothers(read: Iterable[FormerRecord], name: str) -> Iterator[str]:
     for each in read:
         state, place = each.stored.state, each.place
         if place.name != name and state is not None and not each.store.writes(state):
-            seen = f"`renamedFrom: {place.name}` has no effect: {place} is of installation {state.installation}"
+            line = advice("`renamedFrom: {yaml}`", place.name)
+            seen = f"{line} has no effect: {place} is of installation {state.installation}"
             yield f"{seen}, and isn't taken over; remove the line"
 
 
@@ -203,18 +207,19 @@ def _refuse_unconfigured(places: RecordPlaces, known: State, former: FormerRecor
     old, place, name = former.stored.state, former.place, known.target
     if old is None or not former.is_claimed_by(name, places.namespace):
         return
-    lines = [f"`renamedFrom: {place.name}`"] if place.name != name else []
-    lines += [f"`stateNamespaceFrom: {place.namespace}`"] if place.namespace != places.namespace else []
+    lines = [advice("`renamedFrom: {yaml}`", place.name)] if place.name != name else []
+    lines += [advice("`stateNamespaceFrom: {yaml}`", place.namespace)] if place.namespace != places.namespace else []
     seen = f"its record says that it takes over {place}, and this configuration doesn't: nothing of that is taken, moved or deleted"
-    ends = f"to end that, write {' and '.join(lines)} for {name} until `anneal apply {name}` has; " if not places.is_target(place) else ""
-    raise TargetRenamed.of(f"target {name}", seen, fix=f"{ends}{_forgetting('former', name, places.namespace)}")
+    ends = advice("to end that, write {text} for {text} until `anneal apply {}` has", together(" and ", lines), name, name)
+    ways = ("" if places.is_target(place) else ends, _forgetting("former", name, places.namespace))
+    raise TargetRenamed.of(f"target {name}", seen, fix=together("; ", ways))
 
 
 def _forgetting(key: str, target: str, namespace: str) -> str:
     """Say how a key is taken out of a record that people have written into."""
     patch = f'[{{"op": "remove", "path": "/data/{key}.json"}}]'
     record = Identity("", "ConfigMap", namespace, state_name(target))
-    return f"if the record was edited: {kubectl('patch', record, '--type=json', '-p', patch)}"
+    return advice("if the record was edited: {text}", kubectl("patch", record, "--type=json", "-p", patch))
 
 
 def _withdrawn(known: State) -> State:
@@ -236,8 +241,9 @@ def refuse_elsewhere(places: RecordPlaces, known: State) -> None:
         if place.name != known.target:
             refuse_renamed(replace(known, renamed_to=place))
         seen = f"has no record in the state namespace {places.namespace}, but has one in {place.namespace}: {place}"
-        move = f"write `stateNamespaceFrom: {place.namespace}` beside `stateNamespace: {places.namespace}`: the next run takes it over"
-        raise TargetMoved.of(f"target {known.target}", seen, fix=f"{move}; or write `stateNamespace: {place.namespace}` again")
+        there, here = place.namespace, places.namespace
+        move = advice("write `stateNamespaceFrom: {yaml}` beside `stateNamespace: {yaml}`: the next run takes it over", there, here)
+        raise TargetMoved.of(f"target {known.target}", seen, fix=advice("{text}; or write `stateNamespace: {yaml}` again", move, there))
 
 
 def _refuse_unfinished(places: RecordPlaces, former: FormerRecord, old: State, name: str) -> None:
@@ -247,18 +253,18 @@ def _refuse_unfinished(places: RecordPlaces, former: FormerRecord, old: State, n
     before = _read(places, old.former)
     if before.is_claimed_by(old.target, former.place.namespace):
         seen = f"can't take over {former.place}, which hasn't ended its own takeover of {old.former}"
-        fix = f"{_as_before(former, name)}, let `anneal apply {old.target}` end that, and change it then"
+        fix = advice("{text}, let `anneal apply {}` end that, and change it then", _as_before(former, name), old.target)
         raise TargetRenamed.of(f"target {name}", seen, fix=fix)
-    lines = [f"`renamedFrom: {old.former.name}` on target {name}"] if old.former.name != name else []
-    lines += [f"`stateNamespaceFrom: {old.former.namespace}`"] if old.former.namespace != places.namespace else []
+    lines = [advice("`renamedFrom: {yaml}` on target {text}", old.former.name, name)] if old.former.name != name else []
+    lines += [advice("`stateNamespaceFrom: {yaml}`", old.former.namespace)] if old.former.namespace != places.namespace else []
     seen = f"can't take over {former.place}, which was to take over {old.former} and hasn't begun to: all there was is there"
-    raise TargetRenamed.of(f"target {name}", seen, fix=f"write {' and '.join(lines)} in its place")
+    raise TargetRenamed.of(f"target {name}", seen, fix=advice("write {text} in its place", together(" and ", lines)))
 
 
 def _as_before(former: FormerRecord, name: str) -> str:
     """Say how a target is configured by its former record once more."""
     place = former.place
-    return f"call it {place.name} again" if place.name != name else f"write `stateNamespace: {place.namespace}` again"
+    return f"call it {place.name} again" if place.name != name else advice("write `stateNamespace: {yaml}` again", place.namespace)
 
 
 def _refuse_moved(former: FormerRecord, old: State, repository: str, known: State) -> None:
@@ -266,12 +272,14 @@ def _refuse_moved(former: FormerRecord, old: State, repository: str, known: Stat
     place = former.place
     if not former.store.writes(old):
         seen = f"was to take over {place}, which installation {old.installation} has by now"
-        line = f"renamedFrom: {place.name}" if place.name != known.target else f"stateNamespaceFrom: {place.namespace}"
-        raise TargetMoved.of(f"Target/{known.target}", seen, fix=f"remove `{line}`: then it begins anew, and nothing of that is taken over")
+        other = place.name != known.target
+        gone = "remove `{text}: {yaml}`: then it begins anew, and nothing of that is taken over"
+        fix = advice(gone, *(("renamedFrom", place.name) if other else ("stateNamespaceFrom", place.namespace)))
+        raise TargetMoved.of(f"Target/{known.target}", seen, fix=fix)
     try:
         former.store.at_home(old, repository, known.cluster_uid)
     except TargetMoved as moved:
-        fix = f"{_as_before(former, known.target)}, `anneal retarget {old.target}` accepts that, and change it then"
+        fix = advice("{text}, `anneal retarget {}` accepts that, and change it then", _as_before(former, known.target), old.target)
         raise TargetMoved(*(Problem(f"Target/{known.target}", each.message, each.place, fix) for each in moved.problems)) from None
 
 

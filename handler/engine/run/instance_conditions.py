@@ -20,6 +20,7 @@ from typing import Any
 from handler.config.settings import Target
 from handler.engine.planner.due import DONE, FAILED, SKIPPED
 from handler.engine.run.readiness import allowing
+from handler.model.advice import advice
 from handler.model.errors import AuthorError, OperatorError, RolloutFailed
 from handler.model.health import HealthState
 from handler.model.result import Outcome, Result
@@ -60,7 +61,8 @@ def conditions(target: Target, state: State | None, now: float, unrecorded: Resu
     whole = InstanceCondition(READY, status, reason, message, target.name, current)
     parts = [*_groups(shown), *_steps(shown)] if shown else []
     room = MOST - 2
-    more = f"{len(parts) - room} more groups and steps aren't shown; see: anneal status {target.name}" if len(parts) > room else ""
+    rest = max(len(parts) - room, 0)
+    more = advice("{text} more groups and steps aren't shown; see: anneal status {}", rest, target.name) if rest else ""
     said = "\n".join(filter(None, (message, more)))
     return (whole, InstanceCondition(ROLLOUT, *_of(current, reason), said, target.name, current), *parts[:room])
 
@@ -136,7 +138,7 @@ _Said = tuple[str, str, str, str]  # status, reason and message of the whole, an
 
 def _overall(target: Target, state: State | None, now: float) -> _Said:
     if pause := suspension(target, state, now):
-        out = "set `suspend: false` in anneal.yaml" if pause is CONFIGURED else f"anneal resume {target.name}"
+        out = "set `suspend: false` in anneal.yaml" if pause is CONFIGURED else advice("anneal resume {}", target.name)
         why = f": {pause.reason}" if pause.reason else ""
         return _UNKNOWN, "Suspended", f"suspended by {pause.by}{why}; to go on: {out}", _current(state)
     if state is None:
@@ -144,7 +146,8 @@ def _overall(target: Target, state: State | None, now: float) -> _Said:
     if target.instance and target.instance.terminating:
         return _FALSE, "Pruning", "it is being deleted; its objects are pruned once it is gone: a finalizer may keep it", IN_PROGRESS
     if state.held:
-        return _FALSE, "Held", f"{'; '.join(state.held.reasons)}; to allow it: {allowing(target.name, state.held)}", _current(state)
+        way = advice("{text}; to allow it: {text}", "; ".join(state.held.reasons), allowing(target.name, state.held))
+        return _FALSE, "Held", way, _current(state)
     if state.awaits:
         on = "; ".join(f"waiting for {each.target}: {each.why}" for each in state.awaits.on)
         return _UNKNOWN, "WaitingForDependency", on, _current(state)
@@ -160,7 +163,7 @@ def _of_phase(target: Target, state: State) -> _Said:
     if state.attempt:
         return _of_attempt(state, state.attempt.commit)
     if state.pin and state.pin.automatic:
-        out = f"push what mends it, or try it once more: anneal unpin {target.name}"
+        out = advice("push what mends it, or try it once more: anneal unpin {}", target.name)
         return _FALSE, "RolledBack", f"rolled back to {state.commit[:12]}: {state.pin.reason}; {out}", HAS_FAILED
     return _applied(target.name, state) if state.commit else (_UNKNOWN, "NotStarted", status.message, NOT_STARTED)
 
@@ -183,7 +186,7 @@ def _applied(name: str, state: State) -> _Said:
         reason = "HealthUnknown" if found is HealthState.UNKNOWN else found.capitalize()
         return _OF_HEALTH[found], reason, seen or f"its objects are {found}", FINISHED
     if state.status.phase == Outcome.DRIFTED:
-        return _TRUE, "Drifted", f"{state.status.message or 'live differs from git'}; to see it: anneal gap {name}", FINISHED
+        return _TRUE, "Drifted", advice("{text}; to see it: anneal gap {}", state.status.message or "live differs from git", name), FINISHED
     return _TRUE, "Applied", f"{state.commit[:12]} is applied", FINISHED
 
 
@@ -201,7 +204,7 @@ def _failed(result: Result) -> _Said:
 
 
 def _failure(name: str, code: str, who: str, seen: str) -> _Said:
-    again = f"to try it now: anneal apply {name}"
+    again = advice("to try it now: anneal apply {}", name)
     if code == RolloutFailed.code:
         return _FALSE, "RolloutFailed", f"{seen}; push what mends it, or {again} --force", HAS_FAILED
     if who == AuthorError.who:

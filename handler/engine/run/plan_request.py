@@ -18,6 +18,7 @@ from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.run import revision
 from handler.engine.run.context import RunContext
 from handler.engine.run.former_record import ignored
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, Basis
 from handler.model.hidden_fields import WHOLE
 from handler.model.names import Identity
@@ -144,7 +145,7 @@ def _kept(plan: Plan, target: str) -> str:
     if not kept:
         return ""
     seen = f"{many(kept, 'object')} that git doesn't declare {'is' if kept == 1 else 'are'} kept, for the state was missing"
-    return f"{seen}: anneal plan {target} shows after this run what the next one prunes"
+    return advice("{text}: anneal plan {} shows after this run what the next one prunes", seen, target)
 
 
 def _once_hidden(prepared: Prepared, state: State) -> frozenset[Identity]:
@@ -178,7 +179,9 @@ def _outside(plan: Plan, target: str) -> Iterator[str]:
     for namespace in sorted({identity.namespace for identity in plan.outside} - {""}):
         count = sum(identity.namespace == namespace for identity in plan.outside)
         seen = f"{many(count, 'object')} in namespace {namespace}, which left the whitelist, stay{'s' if count == 1 else ''} as before"
-        yield f"{seen}: `anneal retire {target} --namespace {namespace} --prune --dry-run` shows what that deletes; --keep lets go"
+        yield advice(
+            "{text}: `anneal retire {} --namespace {} --prune --dry-run` shows what that deletes; --keep lets go", seen, target, namespace
+        )
 
 
 def _terminating(plan: Plan) -> str:

@@ -21,6 +21,7 @@ from functools import partial
 from handler.engine.run.errors import RequestRefused
 from handler.engine.run.other_records import NoOtherRecords, OtherRecord, OtherRecords
 from handler.engine.run.promotion_claims import Awaited, Claims, soonest
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, AuthorError, RefNotFound
 from handler.model.refs import is_commit_id
 from handler.model.tree import OUTSIDE, ReadSet, Tree, printable
@@ -91,13 +92,13 @@ class Promoters:
         if said or newest in ("", known.commit):
             return said or (() if newest else claims.unproven())
         seen = f"{newest[:12]} is proven, and the next run asks the git host whether it may follow"
-        return claims.awaited(newest, lambda _: "") or (Awaited("", seen, f"anneal apply {self.target}"),)
+        return claims.awaited(newest, lambda _: "") or (Awaited("", seen, advice("anneal apply {}", self.target)),)
 
     def by_hand(self, known: State, commit: str, now: float, *, force: bool) -> str:
         """Return the commit that a person promotes: this one, or what the first target has. Raises RequestRefused, AnnealError."""
         claims, unread = self._claims(now)
         if unread and not (force and commit):
-            fix = f"without it: anneal promote {self.target} --commit {commit or 'SHA'} --force"
+            fix = advice("without it: anneal promote {} --commit {} --force", self.target, commit or "SHA")
             raise RequestRefused.of(f"target {self.target}", str(unread[0]), fix=fix)
         first = claims.records[0].state if claims.records else None
         commit = _whole(commit, claims.candidates()) or (first.commit if first else "")
@@ -108,7 +109,7 @@ class Promoters:
             raise RequestRefused.of(f"commit {printable(commit)}", seen, fix=claims.look(self.names[0], "history"))
         objections = () if force else claims.objection(commit, partial(self._reads_of, set(), commit))
         if objections:
-            fix = f"all the same: anneal promote {self.target} --commit {commit} --force"
+            fix = advice("all the same: anneal promote {} --commit {} --force", self.target, commit)
             raise RequestRefused.of(f"target {self.target}", "; ".join(map(str, objections)), fix=fix)
         if elsewhere := self._objection(known, commit, math.inf, force=force):
             raise RequestRefused.of(f"target {self.target}", elsewhere.why, fix=elsewhere.fix)
@@ -119,14 +120,14 @@ class Promoters:
         records = [each for each in read if isinstance(each, OtherRecord)]
         unread = [each for each in read if isinstance(each, Awaited)]
         if not read:
-            unread.append(Awaited("", "no target that it follows is configured here", f"anneal check {self.target}"))
+            unread.append(Awaited("", "no target that it follows is configured here", advice("anneal check {}", self.target)))
         return Claims(records, self.repositories, self.soak, now, self.target, self.elsewhere), tuple(unread)
 
     def _read(self, name: str) -> OtherRecord | Awaited:
         try:
             return self.records.read(name)
         except AnnealError as error:
-            return Awaited(name, f"its record can't be read: {error}", f"anneal check {self.target}")
+            return Awaited(name, f"its record can't be read: {error}", advice("anneal check {}", self.target))
 
     def _newest_proven(self, claims: Claims, known: State, since: float) -> Promotion:
         first, refused, back = Promotion(known.commit), set[str](), claims.went_back(known.commit)
@@ -163,11 +164,11 @@ class Promoters:
         try:
             older = self.reaches(known.commit, commit)
         except AuthorError as error:  # what is recorded is gone from the host; by force, a person says that this one is newer
-            forced = f"deploy it all the same: anneal promote {self.target} --commit {commit} --force"
+            forced = advice("deploy it all the same: anneal promote {} --commit {} --force", self.target, commit)
             seen = f"whether {commit[:12]} is newer than {known.commit[:12]} isn't known: {error}"
             return None if force else Awaited("", seen, forced)
-        seen, fix = f"{commit[:12]} is older than what it has recorded, {known.commit[:12]}", f"anneal rollback {self.target} --to {commit}"
-        return Awaited("", seen, f"to go back: {fix}", final=True) if older else None
+        seen = f"{commit[:12]} is older than what it has recorded, {known.commit[:12]}"
+        return Awaited("", seen, advice("to go back: anneal rollback {} --to {}", self.target, commit), final=True) if older else None
 
     def _by_hand_too(self, known: State, commit: str, since: float) -> tuple[Awaited, ...]:
         """Return why a commit that waits would be refused by hand, too; that the git host doesn't answer is no failure of a wait."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from handler.config.value_formats import duration
 from handler.engine.run.other_records import OtherRecord
+from handler.model.advice import Advice, advice
 from handler.model.health import HealthState
 from handler.model.target_matching import repository_key
 from handler.state.dependency_wait import Obstacle
@@ -106,7 +107,7 @@ class Claims:
         soaks = ((record.target, _newest(record.state, commit)) for record in self.records if record.state)
         gone = (name for name, soak in soaks if soak and soak.ended == ROLLED_BACK and soak.until and seconds_of(soak.until) >= since)
         return tuple(
-            Awaited(name, f"was rolled back from {commit[:12]}", f"to go back, too: anneal rollback {self.follower}", final=True)
+            Awaited(name, f"was rolled back from {commit[:12]}", advice("to go back, too: anneal rollback {}", self.follower), final=True)
             for name in gone
         )
 
@@ -133,7 +134,7 @@ class Claims:
         due = since + self.soak if since and not soak.ended and state.attempt is None else 0.0
         if not (due or soak.ended):
             return found
-        now = f"without waiting for that: {self._by_hand(commit, force=not since)}"
+        now = advice("without waiting for that: {text}", self._by_hand(commit, force=not since))
         return replace(found, fix=now, due=due, by_hand=bool(since))
 
     def _missing(self, record: OtherRecord, soak: Soak, commit: str, since: float, lasted: float) -> str:
@@ -188,7 +189,7 @@ class Claims:
         return self._unready(record, f"hasn't recorded {commit[:12]}" + _under_way(state))
 
     def _gone_back(self, record: OtherRecord, commit: str) -> Awaited:
-        fix = f"push what mends it; all the same: {self._by_hand(commit, force=True)}"
+        fix = advice("push what mends it; all the same: {text}", self._by_hand(commit, force=True))
         return Awaited(record.target, f"was rolled back from {commit[:12]}", fix, final=True)
 
     def _unready(self, record: OtherRecord, why: str) -> Awaited:
@@ -196,10 +197,11 @@ class Claims:
 
     def look(self, target: str, verb: str = "status") -> str:
         """Return the command that shows a target that is followed; `-c` keeps another installation's from being completed as ours."""
-        return f"in its installation: anneal -c THEIR_FILE {verb} {target}" if self.elsewhere else f"anneal {verb} {target}"
+        template = "in its installation: anneal -c THEIR_FILE {text} {}" if self.elsewhere else "anneal {text} {}"
+        return advice(template, Advice(verb), target)
 
     def _by_hand(self, commit: str, *, force: bool) -> str:
-        return f"anneal promote {self.follower} --commit {commit}{' --force' if force else ''}"
+        return advice("anneal promote {} --commit {}{words}", self.follower, commit, ["--force"] if force else [])
 
 
 def _soaks(state: State) -> Sequence[Soak]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from handler.config.settings import Target
 from handler.engine.run.other_records import OtherRecord
+from handler.model.advice import advice
 from handler.model.health import HealthState
 from handler.model.quotation import quoted
 from handler.model.result import Outcome
@@ -58,15 +59,15 @@ def at_rest(target: Target, record: OtherRecord) -> Obstacle | None:
         return Obstacle(name, "it never ran", _deploying(target))
     if state.awaits and state.status.phase == Outcome.WAITING:
         names = " and ".join(each.target for each in state.awaits.on)
-        return Obstacle(name, f"it waits itself for {names}", f"anneal status {name}")
+        return Obstacle(name, f"it waits itself for {names}", advice("anneal status {}", name))
     if state.held:
         reason = _first_line("; ".join(state.held.reasons))
         return Obstacle(name, f"its plan is held as {state.held.id}: {reason}", allowing(name, state.held))
     if state.status.phase in _FAILING:
         doing = "it fails" if state.status.phase != PRUNING else "what it has pruned isn't gone yet"
-        return Obstacle(name, f"{doing}: {_first_line(state.status.message)}", f"anneal status {name}")
+        return Obstacle(name, f"{doing}: {_first_line(state.status.message)}", advice("anneal status {}", name))
     if state.attempt:
-        return Obstacle(name, f"a run of it isn't through, for {state.attempt.commit[:12]}", f"anneal status {name}")
+        return Obstacle(name, f"a run of it isn't through, for {state.attempt.commit[:12]}", advice("anneal status {}", name))
     return None if state.commit else Obstacle(name, "it has applied nothing yet", _deploying(target))
 
 
@@ -83,21 +84,21 @@ def _of_revision(seen: SeenDependency, state: State, now: float) -> Obstacle | N
     if pause := suspension(seen.target, state, now):
         if not seen.together or state.commit == seen.head:
             return None
-        by, fix = f"by {quoted(pause.by)}", f"anneal resume {name}"
+        by, fix = f"by {quoted(pause.by)}", advice("anneal resume {}", name)
         if pause is CONFIGURED:
             by, fix = "in the configuration", f"set `suspend: false` for {name} in anneal.yaml"
         return Obstacle(name, f"it is suspended {by} at {has}, and doesn't take {seen.head[:12]}", fix)
     if state.commit != seen.head:
         return _of_head(seen, has)
     if state.settings != seen.settings:
-        return Obstacle(name, "its settings have changed and aren't applied yet", f"anneal apply {name}")
+        return Obstacle(name, "its settings have changed and aren't applied yet", advice("anneal apply {}", name))
     return None
 
 
 def _of_head(seen: SeenDependency, has: str) -> Obstacle:
     name, head = seen.target.name, seen.head[:12]
     if not seen.target.revision.promoted:
-        return Obstacle(name, f"it has {has}, and git is at {head}", f"anneal status {name}")
+        return Obstacle(name, f"it has {has}, and git is at {head}", advice("anneal status {}", name))
     more = "comes first, or something newer" if seen.together else "is proven"
     return Obstacle(name, f"it has {has}, and {head} {more}", _deploying(seen.target))
 
@@ -106,10 +107,10 @@ def _of_pin(seen: SeenDependency, state: State) -> Obstacle | None:
     assert state.pin is not None  # noqa: S101 - asked by the caller
     name, pinned = seen.target.name, state.pin.commit[:12]
     if state.pin.automatic and seen.together:
-        again = f"push what mends it; once more: anneal unpin {name}"
+        again = advice("push what mends it; once more: anneal unpin {}", name)
         return Obstacle(name, f"it went back to {pinned}: {_first_line(state.pin.reason)}", again)
     if state.commit != state.pin.commit:
-        return Obstacle(name, f"it is pinned to {pinned} and has {state.commit[:12]}", f"anneal status {name}")
+        return Obstacle(name, f"it is pinned to {pinned} and has {state.commit[:12]}", advice("anneal status {}", name))
     return None
 
 
@@ -118,14 +119,14 @@ def _of_health(name: str, health: TargetHealth) -> Obstacle | None:
         return None
     worst = f": {_first_line(health.worst[0])}" if health.worst else ""
     if health.state == HealthState.DEGRADED:
-        return Obstacle(name, f"it is degraded{worst}", f"anneal status {name}")
+        return Obstacle(name, f"it is degraded{worst}", advice("anneal status {}", name))
     if health.state == HealthState.PROGRESSING:
-        return Obstacle(name, f"not all of it is healthy yet{worst}", f"anneal status {name}")
-    return Obstacle(name, f"how it does isn't known{worst}", f"anneal apply {name}")
+        return Obstacle(name, f"not all of it is healthy yet{worst}", advice("anneal status {}", name))
+    return Obstacle(name, f"how it does isn't known{worst}", advice("anneal apply {}", name))
 
 
 def _deploying(target: Target) -> str:
-    return f"anneal {'promote' if target.revision.promoted else 'apply'} {target.name}"
+    return advice("anneal promote {}" if target.revision.promoted else "anneal apply {}", target.name)
 
 
 def _first_line(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from handler.engine.run import readiness
 from handler.engine.run.dependencies import AwaitedTarget, Dependencies
 from handler.engine.run.readiness import SeenDependency
+from handler.model.advice import advice
 from handler.model.errors import AnnealError
 from handler.state.dependency_wait import Obstacle
 
@@ -31,7 +32,7 @@ def obstacle(deps: Dependencies, awaited: AwaitedTarget, head: str, since: float
         pinned = record.state.pin is not None and awaited.is_held_by(record.state.pin, named)
     except AnnealError as error:
         seen = str(error).partition("\n")[0]
-        return Obstacle(target.name, f"whether it is ready can't be seen: {seen}", f"anneal status {target.name}")
+        return Obstacle(target.name, f"whether it is ready can't be seen: {seen}", advice("anneal status {}", target.name))
     return readiness.of_commit(SeenDependency(target, awaited.settings, record, named, together and not beyond, pinned), deps.clock())
 
 

@@ -22,6 +22,7 @@ from handler.cluster.parallel import parallel
 from handler.config.settings import Target
 from handler.engine.planner.siblings import Siblings
 from handler.engine.run.context import RunContext
+from handler.model.advice import advice
 from handler.model.backoff import Backoff
 from handler.model.errors import (
     AccessDenied,
@@ -230,7 +231,7 @@ def awaits(refusal: Refusal, target: str) -> str:
     elsewhere = ", a change of what it was rendered from elsewhere than in git" if refusal.elsewhere else ""
     until = f"{elsewhere}, a change of {named}" if named else elsewhere
     again = f", or {refusal.again}" if refusal.again else ""
-    return f"it waits for a new commit, other settings{until}{again}; at once: anneal apply {target}"
+    return advice("it waits for a new commit, other settings{text}{text}; at once: anneal apply {}", until, again, target)
 
 
 def _named(run: RunContext, error: AnnealError) -> RefusalBasis:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from handler.engine.run import refusals, transitions
 from handler.engine.run.context import ChosenRevision, RunContext
 from handler.engine.run.errors import NotPromoted, RequestRefused
+from handler.model.advice import advice
 from handler.model.errors import CommitUnproven, Problem
 from handler.model.refs import Head
 from handler.state.record import Pin
@@ -72,7 +73,7 @@ def _promoted(run: RunContext) -> ChosenRevision:
     promoters, job, pin = run.deps.promoters, run.job, run.state.pin
     if not run.deps.target.revision.promoted:
         seen = f"follows {run.deps.target.revision}, and no other target: there is nothing to promote"
-        raise RequestRefused.of(f"target {job.target}", seen, fix=f"anneal apply {job.target}")
+        raise RequestRefused.of(f"target {job.target}", seen, fix=advice("anneal apply {}", job.target))
     if job.promote:
         commit = promoters.by_hand(run.state, job.commit, run.deps.clock(), force=job.force)
         run.job = replace(job, commit=commit)  # once for the whole run
@@ -135,7 +136,7 @@ def _refuse_unknown_commit(run: RunContext) -> None:
     if never_ran(run) and not run.job.force:
         seen = f"commit {run.job.commit[:12]} is neither the head nor in this target's history"
         forced = "pass --force to deploy it all the same; it pins the target"
-        fix = f"anneal history {run.job.target} lists them" if run.job.rollback else forced
+        fix = advice("anneal history {} lists them", run.job.target) if run.job.rollback else forced
         raise RequestRefused.of(f"target {run.job.target}", seen, fix=fix)
 
 

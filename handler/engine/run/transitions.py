@@ -84,12 +84,12 @@ def _rolling(state: State, inputs: Inputs, now: float, *, force: bool) -> State:
     return state
 
 
-def lingering(state: State, lines: Sequence[str], before: RunStatus, now: float) -> State:
+def lingering(state: State, lines: Sequence[str], before: RunStatus, now: float, first: Identity | None = None) -> State:
     """Return the state of a run that waits until something is gone; without `lines` all of it is, and the status is as `before`."""
     if lines:
-        return replace(state, status=run_history.lingering(state.status, lines, now))
+        return replace(state, status=run_history.lingering(state.status, lines, now, first))
     message = "" if before.phase == run_history.PRUNING else before.message  # it was an earlier run's, of what is gone by now
-    again = replace(state.status, phase=before.phase, since=before.since, message=message, code=before.code, who=before.who)
+    again = replace(state.status, phase=before.phase, since=before.since, message=message, code=before.code, who=before.who, lingers=None)
     return replace(state, status=again) if state.status.phase == run_history.PRUNING else state
 
 

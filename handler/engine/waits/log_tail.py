@@ -15,6 +15,7 @@ from handler.cluster.evidence import Evidence
 from handler.cluster.live import Object
 from handler.health.kinds.pods import containers, failing, last_words
 from handler.health.kinds.reading import count
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError
 from handler.model.field_masking import sensitive, without_credentials, without_given
 from handler.model.manifest import at, items_at
@@ -105,6 +106,7 @@ def _lines(said: str, secrets: Iterable[str]) -> Iterator[str]:
 def _withheld(error: AnnealError, namespace: str, secret: str) -> tuple[str, str]:
     seen = f"the pod may print Secret/{namespace}/{secret}, which can't be read to mask it"
     if not isinstance(error, AccessDenied):
-        return f"{seen}: {error.problems[0].message}", f"try again: kubectl get secret/{secret} -n {namespace} -o name"
-    rule = f'{{apiGroups: [""], resources: ["secrets"], resourceNames: ["{secret}"], verbs: ["get"]}}'
-    return f"{seen}: 403", f"add to a Role in {namespace}: {rule}; kubectl auth can-i get secret/{secret} -n {namespace} says when it holds"
+        return f"{seen}: {error.problems[0].message}", advice("try again: kubectl get {} -n {} -o name", f"secret/{secret}", namespace)
+    rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [secret], "verbs": ["get"]}
+    way = "add to a Role in {text}: {yaml}; kubectl auth can-i get {} -n {} says when it holds"
+    return f"{seen}: 403", advice(way, namespace, rule, f"secret/{secret}", namespace)

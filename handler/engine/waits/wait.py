@@ -25,6 +25,7 @@ from handler.health.diagnosis import STILL, Live, Subject
 from handler.health.kinds.pods import WITH_PODS, pods_of
 from handler.health.kstatus import ALWAYS_HEALTHY
 from handler.health.kstatus import judge as judge_live
+from handler.model.advice import advice
 from handler.model.errors import Problem, RolloutFailed, StillWaiting
 from handler.model.field_masking import without_credentials
 from handler.model.health import Health, Status
@@ -104,7 +105,7 @@ class UnhealthyReport:
         if len(left) > _SHOWN:
             name, more = self.run.job.target, len(left) - _SHOWN
             seen = f"{more} more object{' is' if more == 1 else 's are'} not healthy"
-            shown.append(Problem(f"target {name}", seen, fix=f"see them all: anneal status {name} -o json"))
+            shown.append(Problem(f"target {name}", seen, fix=advice("see them all: anneal status {} -o json", name)))
         return shown
 
     def _text(self, item: Desired, health: Health, why: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from handler.config.renderer_settings import Chart
+from handler.model.advice import advice
 from handler.model.errors import ManifestInvalid, Problem, SourceRefused
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, NothingOutside, OutsideInputs, chart_read
 from handler.model.tree import DIRECTORY, MAX_PATH, Tree, printable, resolve_links
@@ -120,12 +121,12 @@ class Completion:
         seen, way = "isn't in charts/", self._way(needed)
         if needed.repository:
             seen += f", and its repository {needed.repository} is a name that only `helm repo add` knows"
-            way = f"write the repository's URL, or {way}"
+            way = advice("write the repository's URL, or {text}", way)
         return [Problem(subject, seen, needed.place, way)]
 
     def _way(self, needed: Dependency) -> str:
-        above = printable(self._place(needed.at) or ".")
-        return f"run `helm dependency build {above}` and commit {posixpath.join(above, 'charts')}/"
+        above = self._place(needed.at) or "."
+        return advice("run `helm dependency build {path}` and commit {text}/", above, printable(posixpath.join(above, "charts")))
 
     def _from_tree(self, needed: Dependency, subject: str) -> list[Problem]:
         home = self._place(needed.at)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from handler.model.advice import advice
 from handler.model.errors import Problem
 from handler.model.quotation import quoted
 from handler.model.rollout import key_in_path
@@ -146,7 +147,7 @@ def _rendered(said: str, sources: TemplateSources) -> Iterator[Problem]:
         words = f"a document that it renders {'' if shape[2] else 'is '}" + (
             f"has {_TYPES.get(shape[1], shape[1])} in {shape[2]}" if shape[2] else _TYPES.get(shape[1], shape[1])
         )
-    fix = f"see what it renders: helm template {sources.chart or '.'} --debug"
+    fix = advice("see what it renders: helm template {path} --debug", sources.chart or ".")
     yield _problem("rendered YAML", words, sources.place(found[1]), fix)
 
 

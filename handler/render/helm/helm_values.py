@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
+from handler.model.advice import advice
 from handler.model.errors import Problem, SourceRefused, ValuesInvalid
 from handler.model.outside_inputs import VALUES, OutsideInputs
 from handler.model.tree import printable
@@ -103,9 +104,11 @@ def _from_cluster(source: ValuesFrom, outside: OutsideInputs, namespace: str, va
 def _missing(source: ValuesFrom, shown: str, namespace: str, *, is_there: bool) -> ValuesInvalid:
     seen = f"has no key {source.key}" if is_there else f"isn't there, in namespace {namespace}"
     kind = "secret generic" if source.kind == "Secret" else "configmap"
-    create = f"kubectl create {kind} {source.name} -n {namespace} --from-file={source.key}=values.yaml"
-    way = "write `key:` of renderer.valuesFrom as it has it" if is_there else f"create it: {create}"
-    return ValuesInvalid.of(shown, f"{seen}; renderer.valuesFrom takes values from it", fix=f"{way}; or write `optional: true` there")
+    create = advice("kubectl create {text} {} -n {} --from-file={}", kind, source.name, namespace, f"{source.key}=values.yaml")
+    way = "write `key:` of renderer.valuesFrom as it has it" if is_there else advice("create it: {text}", create)
+    return ValuesInvalid.of(
+        shown, f"{seen}; renderer.valuesFrom takes values from it", fix=advice("{text}; or write `optional: true` there", way)
+    )
 
 
 def _text(data: bytes, shown: str) -> str:

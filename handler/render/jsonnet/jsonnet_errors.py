@@ -15,6 +15,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from handler.model.advice import advice
 from handler.model.errors import Problem
 from handler.model.quotation import quoted
 from handler.model.tree import MAX_PATH, printable
@@ -52,12 +53,12 @@ _RULES = (
     _rule(
         r"(?:external variable is not defined|Undefined external variable): (?P<name>.*)",
         "external variable {name} isn't set",
-        "write it for the target: renderer: {{type: jsonnet, extVars: {{{name}: …}}}}",
+        "write it for the target: renderer: {type: jsonnet, extVars: {{yaml}: …}}",
     ),
     _rule(
         r"(?:function argument is not passed|Missing argument): (?P<name>\w+)(?:\nFunction has .*)?",
         "argument {name} isn't given",
-        "an argument of the program itself is written for the target: renderer: {{type: jsonnet, topLevelArguments: {{{name}: …}}}}",
+        "an argument of the program itself is written for the target: renderer: {type: jsonnet, topLevelArguments: {{yaml}: …}}",
     ),
     _rule(
         r"(?P<why>only functions can be called, got null|Unexpected type null, expected function)",
@@ -67,7 +68,7 @@ _RULES = (
     _rule(
         r"no such field: (?P<name>atan2|deg2rad|flattenDeepArray|hypot|isNull|log10|log2|pi|rad2deg|trim)(?:\n.*)?",
         "no such field: {name}",
-        "if std.{name} is meant: set `engine: gojsonnet`, which knows it",
+        "if std.{text} is meant: set `engine: gojsonnet`, which knows it",
     ),
     _rule(
         r"std\.thisFile is deprecated.*",
@@ -115,7 +116,7 @@ def _explained(message: str) -> tuple[str, str]:
     for rule in _RULES:
         if found := rule.pattern.fullmatch(message):
             groups = {name: printable(value or "", 80) for name, value in found.groupdict().items()}
-            return rule.said.format(**groups), rule.fix.format(**groups)
+            return rule.said.format(**groups), advice(rule.fix, *(found.groups() if "{yaml}" in rule.fix or "{text}" in rule.fix else ()))
     return quoted(" ".join(message.split()), MOST), ""
 
 

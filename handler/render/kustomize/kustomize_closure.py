@@ -11,10 +11,10 @@ else: another commit with the same directories is built the same.
 from __future__ import annotations
 
 import posixpath
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, Problem, SourceRefused
 from handler.model.outside_inputs import ChartReference
 from handler.model.render import Called
@@ -230,7 +230,7 @@ class Closure:
         """Yield each entry that would be fetched; one command vendors all that can be."""
         folders = [posixpath.dirname(f"/{place}") for reference, place in self._remote if reference.field in VENDORED]
         common = posixpath.commonpath(folders)[1:] if folders else ""
-        vendor = f"in a checkout, commit what this writes: anneal vendor {command_path(self.called, common)}"
+        vendor = advice("in a checkout, commit what this writes: anneal vendor {path}", path_of(self.called, common))
         for reference, place in self._remote:
             fix = vendor if reference.field in VENDORED else "download it beside this file, commit it, and name that"
             yield Problem(
@@ -290,9 +290,9 @@ def below(folder: str, text: str) -> str | None:
     return None if joined == ".." or joined.startswith("../") else "" if joined == "." else joined
 
 
-def command_path(called: Called, path: str) -> str:
-    """Return a directory of the repository as a command names it."""
-    return shlex.quote(posixpath.normpath(posixpath.join(called.directory, path)))
+def path_of(called: Called, path: str) -> str:
+    """Return a directory of the repository as a command is given it."""
+    return posixpath.normpath(posixpath.join(called.directory, path))
 
 
 Row = tuple[int, Mentions] | Problem

@@ -134,7 +134,7 @@ class Decryptor:
         if not candidates:
             return {}
         blobs = sorted(candidates, key=lambda blob: candidates[blob].place)
-        options = {"places": [candidates[blob].shown for blob in blobs]}
+        options = {"places": [candidates[blob].place for blob in blobs]}
         rows = sandbox.run(
             "encrypted files", options, [candidates[blob].data for blob in blobs], EncryptedFile.decode, subject="encrypted files"
         )
@@ -264,7 +264,7 @@ class _Decrypting:
         try:
             encrypted = "".join(_put(unit, unit.metadata.rewritten(key.recipient, key.wrapped, form)))
         except MetadataRefused as refused:
-            return refusal(candidate.shown, refused)
+            return refusal(candidate.place, refused)
         arguments = ("--disable-version-check", "decrypt", "--input-type", form, "--output-type", form)
         program = Program(
             self.tool.path,
@@ -274,7 +274,7 @@ class _Decrypting:
             environment={"SOPS_AGE_KEY": key.secret},
         )
         subject, parts = candidate.shown, [encrypted.encode()]
-        rows = self.sandbox.run(TOOL, {"place": subject}, parts, _decode, subject=subject, program=program, weak=self.weak)
+        rows = self.sandbox.run(TOOL, {"place": candidate.place}, parts, _decode, subject=subject, program=program, weak=self.weak)
         _refuse_unanswered(subject, len(rows) == 1)
         return rows[0]
 

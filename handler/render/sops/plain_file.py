@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from handler.model.advice import advice
 from handler.model.errors import Problem
+from handler.model.tree import MAX_PATH, printable
 from handler.render.frames import encode
 
 ENCRYPTED = re.compile(r"ENC\[AES256_GCM,data:[^,\]]*,iv:[^,\]]*,tag:[^,\]]*,type:(\w+)\]")
@@ -30,11 +32,12 @@ def decode_plain(frame: bytes) -> bytes:
 
 def _explained(said: str, place: str) -> Problem:
     """Name what sops refused; its own text isn't quoted, for it may hold values."""
+    shown = printable(place, MAX_PATH)
     if "MAC mismatch" in said or "Failed to verify data integrity" in said:
-        fix = f"encrypt it anew: sops rotate -i {place}; or let such files pass for this target: decryption: {{mac: ignore}}"
-        return Problem(place, "isn't what its author encrypted: its MAC is another (mac: verify)", fix=fix)
+        fix = advice("encrypt it anew: sops rotate -i {path}; or let such files pass for this target: decryption: {mac: ignore}", place)
+        return Problem(shown, "isn't what its author encrypted: its MAC is another (mac: verify)", fix=fix)
     if "Could not decrypt with AES_GCM" in said or "does not match sops' data format" in said or "Error walking tree" in said:
         return Problem(
-            place, "holds a value that its data key doesn't open: it was moved or edited by hand", fix=f"encrypt it anew: {place}"
+            shown, "holds a value that its data key doesn't open: it was moved or edited by hand", fix=f"encrypt it anew: {shown}"
         )
-    return Problem(place, "can't be decrypted: sops refuses its form", fix=f"see what sops says of it: sops decrypt {place}")
+    return Problem(shown, "can't be decrypted: sops refuses its form", fix=advice("see what sops says of it: sops decrypt {path}", place))

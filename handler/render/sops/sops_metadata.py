@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from handler.model.advice import advice
 from handler.model.errors import Problem
-from handler.model.tree import printable
+from handler.model.tree import MAX_PATH, printable
 
 OPERATORS = "SopsSecret"
 """The kind whose operator decrypts it in the cluster."""
@@ -114,7 +115,9 @@ class SopsMetadata:
 
 def refusal(place: str, refused: MetadataRefused) -> Problem:
     """Return the problem of a file whose metadata breaks a rule."""
-    return Problem(place, f"is encrypted by SOPS, and {refused}", fix=f"encrypt it anew: sops rotate -i {place}")
+    return Problem(
+        printable(place, MAX_PATH), f"is encrypted by SOPS, and {refused}", fix=advice("encrypt it anew: sops rotate -i {path}", place)
+    )
 
 
 def allowing(metadata: SopsMetadata, target: str = "") -> str:
@@ -125,7 +128,7 @@ def allowing(metadata: SopsMetadata, target: str = "") -> str:
         who = ours[0]
         return f"add the private key of {who} to a secret{of}: decryption: {{age: [{{file: /etc/anneal/age.txt}}]}}"
     if metadata.kms:
-        return f"list it for the target: decryption: {{kms: [{printable(metadata.kms[0].arn, 200)}]}}"
+        return advice("list it for the target: decryption: {yaml}", {"kms": [metadata.kms[0].arn]})
     return "encrypt it for an age key, too: sops rotate -i --add-age age1… FILE; keys of other kinds are never used"
 
 

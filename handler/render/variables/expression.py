@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from handler.model.advice import advice
 from handler.render.variables.expression_budget import ExpressionBudget, ExpressionRefused
 from handler.render.variables.trimming import trimmed
 
@@ -207,7 +208,8 @@ class _Reader:
     def _value(self, name: str) -> str:
         found = self.variables.values.get(name, self.variables.unknown)
         if found is None:
-            fix = f"add postBuild: {{substitute: {{{name}: …}}}} to the target; or write ${{{name}:-…}}, a default, or $${{{name}}}"
+            way = "add postBuild: {substitute: {{yaml}: …}} to the target; or write ${{text}:-…}, a default, or $${{text}}"
+            fix = advice(way, name, name, name)
             raise ExpressionRefused(f"{self._shown} names the variable {name}, which isn't known", fix)
         self.budget.work(len(found) // _AT_ONCE)
         return found

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from handler.model.advice import advice
 from handler.model.errors import Problem
 from handler.model.manifest import Manifest, at
 from handler.model.names import GroupKind
@@ -216,7 +217,7 @@ class _Object:
         for name in sorted(found.names):
             origin = self.call.origin(name)
             if origin:
-                fix = f"write the value into git, or into the target: postBuild: {{substitute: {{{name}: …}}}}"
+                fix = advice("write the value into git, or into the target: postBuild: {substitute: {{yaml}: …}}", name)
                 self._problem(path, f"would be what {origin} says in the variable {name}: the cluster can't decide that", fix)
 
     def _problem(self, path: Path, message: str, fix: str = "") -> None:

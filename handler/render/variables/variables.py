@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.config.post_build import PostBuild, SubstituteFrom
+from handler.model.advice import advice
 from handler.model.errors import Problem, RenderFailed, ValuesInvalid
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
@@ -110,9 +111,9 @@ class _Gathered:
 
 def _missing(source: SubstituteFrom, namespace: str) -> ValuesInvalid:
     kind = "secret generic" if source.kind == "Secret" else "configmap"
-    create = f"kubectl create {kind} {source.name} -n {namespace} --from-literal=NAME=value"
+    create = advice("kubectl create {text} {} -n {} --from-literal=NAME=value", kind, source.name, namespace)
     seen = f"isn't there, in namespace {namespace}; postBuild.substituteFrom takes variables from it"
-    return ValuesInvalid.of(str(source), seen, fix=f"create it: {create}; or write `optional: true` there")
+    return ValuesInvalid.of(str(source), seen, fix=advice("create it: {text}; or write `optional: true` there", create))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class _Substitution:
         beside = self._rows({**self.gathered.values, **dict.fromkeys(secrets, PLACEHOLDERS[1])}, request, sandbox)
         alike = [each for each in problems if each in beside]
         seen = f"fails with the values of {', '.join(sorted({*secrets.values()}))}, and not without them: what is said of it isn't shown"
-        fix = f"who may see them sees it by: anneal render {request.called.name} --show-secrets"
+        fix = advice("who may see them sees it by: anneal render {} --show-secrets", request.called.name)
         return alike or [Problem(printable(request.path) or "repository", seen, fix=fix)]
 
     def _options(self, request: RenderRequest) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading
+from handler.model.advice import advice
 from handler.model.chart_url import ChartUrl
 from handler.model.deadline import left
 from handler.model.errors import AnnealError, ChartUnavailable, SourceRefused
@@ -190,8 +190,8 @@ def _pull(reference: ChartReference) -> str:
         return ""
     origin = [reference.name, "--repo", reference.url] if reference.name else [reference.url]
     charts = posixpath.join(posixpath.dirname(file), "charts")
-    words = ["helm", "pull", *origin, "--version", reference.version, "--untar", "--untardir", charts]
-    return " ".join(shlex.quote(printable(word)) for word in words)
+    words = [*origin, "--version", reference.version, "--untar", "--untardir", charts]
+    return advice("helm pull{words}", words)
 
 
 @contextmanager

@@ -15,9 +15,9 @@ from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from handler import __version__
+from handler.model.advice import advice
 from handler.model.chart_url import ChartUrl
 from handler.model.errors import AccessDenied, AnnealError, ChartUnavailable
-from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline, HttpRequest, Pools, content, location, send
 from handler.source.charts.chart_sources import ListedSource, ListedSources
 from handler.source.http_transport import explained, proxy_refused
@@ -121,7 +121,7 @@ class ChartHttp:
         except (AnnealError, HTTPError, OSError, ValueError) as error:
             if deadline.expired:
                 raise ChartUnavailable.of(subject, f"{asked} took longer than {deadline.seconds:g} s") from None
-            fix = f"charts: [{{url: {request.source.prefix}, caFile: <PEM file>}}]"
+            fix = advice("charts: [{url: {yaml}, caFile: <PEM file>}]", str(request.source.prefix))
             raise explained(error, subject, asked, unavailable=ChartUnavailable, trust=fix, nonsense="no valid answer") from None
 
     def _sent(self, deadline: Deadline, request: ChartRequest) -> BaseHTTPResponse:
@@ -150,5 +150,5 @@ def denied(status: int, url: str, source: ListedSource, subject: str) -> AccessD
         seen = f"{url} answered {status} to our credentials ({source.sign_in.named})"
         return AccessDenied.of(subject, seen, fix=f"give others in the target's charts[{source.prefix}], or let them read it")
     basic = "{username: <user>, password: {env: CHARTS_PASSWORD}}"
-    fix = f"write in the target: charts: [{{url: {printable(str(source.prefix))}, auth: {basic}}}]"
+    fix = advice("write in the target: charts: [{url: {yaml}, auth: {text}}]", str(source.prefix), basic)
     return AccessDenied.of(subject, f"{url} answered {status}, and no credentials are configured for it", fix=fix)

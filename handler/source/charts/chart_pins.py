@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from handler.model.advice import advice
 from handler.model.errors import ChartChanged
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart, chart_identity
 from handler.model.tree import printable
@@ -56,9 +57,10 @@ class ChartPins:
             return
         subject = f"chart {printable(reference.name or reference.url)} {printable(version, 80)}"
         seen = f"{printable(reference.url)} serves {digest}, not {expected.digest} {expected.source}: its bytes have changed"
-        fix = (
+        fix = advice(
             "ask who publishes it; where the change is meant, run `anneal vendor DIR --lock` and commit anneal.lock,"
-            f" or write in the target: renderer: {{chart: {{digest: {digest}}}}}"
+            " or write in the target: renderer: {chart: {digest: {yaml}}}",
+            digest,
         )
         raise ChartChanged.of(subject, seen, place=reference.place, fix=fix)
 

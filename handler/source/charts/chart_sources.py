@@ -11,6 +11,7 @@ from pathlib import Path
 
 from handler.config.renderer_settings import ChartSource
 from handler.config.secrets import Reading
+from handler.model.advice import advice
 from handler.model.chart_url import ChartUrl
 from handler.model.errors import ChartNotAllowed, ConfigInvalid, SourceRefused
 from handler.model.tree import printable
@@ -63,8 +64,8 @@ class ListedSources:
         found = self.covering(url)
         if found is None:
             url, prefix = (url.root, url.root) if told else (url, prefix or url)
-            fix = f"where that may be, add to the target: charts: [{{url: {printable(str(prefix))}}}]"
-            fix += f"; or let git hold it: {instead}" if instead else ""
+            fix = advice("where that may be, add to the target: charts: {yaml}", [{"url": str(prefix)}])
+            fix = advice("{text}; or let git hold it: {text}", fix, instead) if instead else fix
             raise ChartNotAllowed.of(subject, f"{seen} {printable(str(url))}, which is below none of the target's `charts`", fix=fix)
         return found
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pysequoia import Cert
 from pysequoia.packet import HashAlgorithm, Packet, PacketPile, SignatureType, Tag
 
+from handler.model.advice import advice, together
 from handler.source.signatures.pgp_arithmetic import Body, PublicKey, read_key, read_signature
 from handler.source.signatures.signed_commit import ANEW, Unproven
 
@@ -28,7 +29,7 @@ _BACK = b"\x19"  # the type of a primary key binding signature
 _LONGEST_NAME = 100
 _UNREADABLE = "is not an OpenPGP public key that can be used; export it: gpg --armor --export KEY"
 _WEAK = "; one that signed itself over SHA-1 is renewed by gpg --quick-set-expire and exported anew"
-_UNBOUND = "isn't bound for signing over SHA-256 or better (gpg --quick-set-expire {primary} 1y {key} binds a subkey anew)"
+_UNBOUND = "isn't bound for signing over SHA-256 or better (gpg --quick-set-expire {} 1y {} binds a subkey anew)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def _subkey(part: _Part, primary: Key, by: PublicKey) -> Key:
     binding = _newest(by, (SignatureType.SubkeyBinding,), part, about)
     key = _key(part, public, binding, SignatureType.SubkeyRevocation)
     if not binding or (not key.unusable and not _agrees(public, binding, about)):
-        return replace(bare, unusable=_UNBOUND.format(primary=primary.fingerprint, key=bare.fingerprint))
+        return replace(bare, unusable=advice(_UNBOUND, primary.fingerprint, bare.fingerprint))
     return key
 
 
@@ -265,10 +266,10 @@ def _complaint(key: Key, certificate: Certificate, made: datetime, now: datetime
 
 def _prolonged(ended: Iterable[Key], certificate: Certificate) -> str:
     primary = certificate.fingerprint
-    commands = [f"gpg --quick-set-expire {primary} 1y {key.fingerprint}".removesuffix(f" {primary}") for key in ended]
-    return (
-        f"its owner prolongs it: {' && '.join(commands)}; then put what gpg --armor --export {primary} prints into the target's verify.pgp"
-    )
+    keys = ([primary, "1y", *([key.fingerprint] if key.fingerprint != primary else [])] for key in ended)
+    commands = together(" && ", (advice("gpg --quick-set-expire{words}", words) for words in keys))
+    way = "its owner prolongs it: {text}; then put what gpg --armor --export {} prints into the target's verify.pgp"
+    return advice(way, commands, primary)
 
 
 def _of(key: Key, certificate: Certificate) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import paramiko
 from paramiko.ssh_exception import AuthenticationException, IncompatiblePeer, SSHException
 
+from handler.model.advice import advice
 from handler.model.errors import AccessDenied, AnnealError, ConfigInvalid, GitUnavailable, SourceRefused
 from handler.source.bounded_connections import Deadline
 from handler.source.host_limits import MIB, HostLimits
@@ -138,8 +139,8 @@ def _algorithms(pins: Pinned) -> tuple[str, ...]:
 
 
 def _stranger(pins: Pinned, address: Address, what: str) -> ConfigInvalid:
-    port = "" if address.port == 22 else f"-p {address.port} "
-    fix = f"compare it with what the host's owner publishes; `ssh-keyscan {port}{address.host}` prints lines for {pins.file}"
+    where = [*([] if address.port == 22 else ["-p", address.port]), address.host]
+    fix = advice("compare it with what the host's owner publishes; `ssh-keyscan{words}` prints lines for {text}", where, pins.file)
     return ConfigInvalid.of(host_name(address.host, address.port), what, place=pins.file, fix=fix)
 
 

@@ -110,7 +110,7 @@ def test_a_log_that_cant_be_masked_is_withheld_and_the_right_is_named(crashing: 
     granted(crashing, kubectl, *READS)
     shown = crashing.cli("status", "shop", "--logs", code=0, kubeconfig=reader).stdout
     assert f"withheld: the pod may print Secret/{crashing.namespace}/file, which can't be read to mask it: 403" in shown
-    rule = '{apiGroups: [""], resources: ["secrets"], resourceNames: ["file"], verbs: ["get"]}'
+    rule = '{apiGroups: [""], resources: [secrets], resourceNames: [file], verbs: [get]}'
     assert f"add to a Role in {crashing.namespace}: {rule}; kubectl auth can-i get secret/file -n {crashing.namespace}" in shown
     assert not any(line in shown for line in (*LOG[1:], *SHOWN[1:]))
     granted(crashing, kubectl, *READS, {**SECRETS, "resourceNames": ["file"]})

@@ -102,7 +102,8 @@ def test_advised_commands_reach_the_same_cluster_and_configuration(alone: Night)
     )
     shop.cli("apply", code=1)
     named = replace(alone, flags=("-c", str(shop.cli.config)), blank=True)
-    told = named.says(f'namespaces "{gone}" not found', f"create it: kubectl --kubeconfig {shop.cli.kubeconfig} create namespace {gone};")
+    told = named.says(f'namespaces "{gone}" not found', f"create it: kubectl create namespace {gone};")
+    assert told.command.startswith(f"kubectl --kubeconfig {shop.cli.kubeconfig} create namespace {gone}")
     named.types(told.command)
     named.is_well()
     alone.kubectl.run("delete", "namespace", gone, "--wait=false")
@@ -372,10 +373,10 @@ def test_a_missing_rbac_right(night: Night) -> None:
     with night.watched(account):
         if not night.served:
             shop.cli("apply", code=1, kubeconfig=account)
-        told = night.says(f"Service/{shop.namespace}", "403", 'resources: ["services"]', "a right is missing")
-        night.types(told.command)
-        for command in told.then:
-            night.types(command, kubeconfig=account)
+        told = night.says(f"Service/{shop.namespace}", "403", "resources: [services]", "access is denied")
+        assert "anneal rbac shop" in night.types(told.command, codes=(1,), kubeconfig=account)
+        kubectl.grant(shop.cli("rbac", "--service-account", f"{shop.namespace}/anneal").stdout)
+        night.types(told.command, (WELL, BUSY), kubeconfig=account)
         night.is_well()
 
 
@@ -386,6 +387,7 @@ def test_a_record_that_may_not_be_read(alone: Night) -> None:
     shop.cli("apply")
     theirs = replace(alone, shop=replace(shop, cli=replace(shop.cli, kubeconfig=account)))
     told = theirs.says(f"ConfigMap/{shop.namespace}/anneal-shop", "403", codes=(UNKNOWN,))
-    theirs.types(told.command, kubeconfig=kubectl.kubeconfig)
+    assert "rights" in theirs.types(told.command, codes=(1,))
+    kubectl.grant(shop.cli("rbac", "--service-account", f"{shop.namespace}/anneal").stdout)
     until(lambda: "applied" in theirs.page().splitlines()[0], told=theirs.page)
     theirs.is_well()

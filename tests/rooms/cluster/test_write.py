@@ -252,7 +252,7 @@ def test_admission_that_says_403_is_the_authors_but_rbac_the_operators(api: Api,
         DryRunner(api).apply(kind("v1", "Pod"), pod)
     assert caught.value.status == 403
     weak = Api(api.connection, impersonate=f"{namespace}/default")
-    with pytest.raises(AccessDenied, match=r'resources: \["pods"\], verbs: \["patch"\]'):
+    with pytest.raises(AccessDenied, match=r"resources: \[pods\], verbs: \[patch\]"):
         DryRunner(weak).apply(kind("v1", "Pod"), pod)
 
 

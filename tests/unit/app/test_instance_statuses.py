@@ -117,7 +117,7 @@ FORBIDDEN = (
     'widgets.example.com "a" is forbidden: User "x" cannot patch resource "widgets/status" in API group "example.com" in the namespace'
 )
 REFUSALS = [
-    (403, "Forbidden", f'{FORBIDDEN} "default"', 'resources: ["widgets/status"], verbs: ["patch"]'),
+    (403, "Forbidden", f'{FORBIDDEN} "default"', "resources: [widgets/status], verbs: [patch]"),
     (422, "Invalid", "Widget is invalid: status.conditions: Invalid value", "x-kubernetes-preserve-unknown-fields"),
 ]
 

@@ -19,6 +19,7 @@ from handler.cli.group import anneal
 from handler.cli.init_questions import followed, name_of, url_wrong
 from handler.config.load import load
 from handler.config.settings import Rollback, Wait
+from handler.model.advice import word
 from handler.triggers import WEBHOOKS
 from tests.terminal import EOF, INTERRUPT, too_wide, typed
 
@@ -373,7 +374,7 @@ def test_what_any_sender_is_told_to_send_is_accepted(tmp_path: Path) -> None:
     lines = (
         init_hosts.of("generic")
         .steps.partition("\n")[2]
-        .format(url="https://h/webhooks/generic", secret="S", repository=URL, branch="main")
+        .format(url="https://h/webhooks/generic", secret="S", body=word(json.dumps({"repository": URL, "ref": "refs/heads/main"})))
     )
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin", "S": secret}
     sent = subprocess.run(["sh", "-c", lines], env=environ, capture_output=True, text=True, check=True).stdout.split("\0")[:-1]

@@ -13,6 +13,7 @@ from handler.cli.next_step import complete, next_step
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Target
 from handler.engine.run.promotion_claims import Awaited
+from handler.model.advice import advice
 from handler.model.errors import ClusterUnavailable, Problem, TargetMoved
 from handler.model.names import Identity
 from handler.state.dependency_wait import DependencyWait, Obstacle
@@ -43,7 +44,9 @@ MOVED = TargetMoved(
 OPEN = Attempt(SHA, SHA, SHA, "x.1", stamp(NOW))
 GONE = 'ConfigMap/x/a: namespaces "x" not found; create it: kubectl create namespace x; or declare it in the same path: {}'
 DENIED = 'Service/x/a: 403: services is forbidden: User "system:serviceaccount:s:anneal" cannot create resource "services"'
-GRANTS = "anneal rbac shop --service-account s/anneal | kubectl apply -f -"
+CHECKS = "anneal check shop && anneal apply shop"
+LOOKS = "kubectl get ConfigMap/one -n shop -o yaml"
+QUOTA = Fact("tight", "ResourceQuota", "v1", "resourcequotas", "shop", "uid/1")
 HOLDS = "ConfigMap/x/a: is not gone yet; finalizers: y; kubectl get ConfigMap/a -n x -o yaml shows who must act"
 HELD = HeldPlan("58eb1fd1ec42", ("too many",), (("prune", "ConfigMap/shop/one", "uid"),), SHA, SHA, SHA, stamp(NOW))
 TAKEOVER, ADOPTS = replace(HELD, once=RunOnce(("flux", "helm"))), "anneal adopt shop --from flux --from helm"
@@ -51,6 +54,11 @@ TAKEOVER, ADOPTS = replace(HELD, once=RunOnce(("flux", "helm"))), "anneal adopt 
 
 def failed(who: str, next_try: str = "") -> RunStatus:
     return RunStatus("failed", stamp(NOW), message="m", failures=1, who=who, next_try=next_try)
+
+
+def lacking(*namespaces: str, again: str = "") -> RunStatus:
+    facts = tuple(Fact(name, "Namespace", "v1", "namespaces") for name in namespaces)
+    return replace(failed("author"), refusal=replace(REFUSAL, facts=facts, again=again))
 
 
 @pytest.mark.parametrize(
@@ -78,24 +86,19 @@ def failed(who: str, next_try: str = "") -> RunStatus:
         ({"status": replace(failed("author"), refusal=REFUSAL)}, "", "changes about Namespace/web, ConfigMap/shop/a, v1 Tea and 1 more"),
         ({"status": replace(failed("author"), refusal=replace(REFUSAL, facts=()))}, "", "and push"),
         ({"status": replace(failed("operator"), code="quota-exceeded")}, "anneal apply shop", "a quota is full: its owner makes room"),
-        ({"status": replace(failed("author"), code="rollout-failed", message=FULL)}, "anneal apply shop", "a quota is full"),
+        ({"status": replace(failed("author"), refusal=replace(REFUSAL, facts=(QUOTA,)))}, "anneal apply shop", "a quota is full"),
         ({"status": replace(failed("author"), code="plan-refused", message=f"{FULL}\nanother")}, "", "fix the commit"),
         ({"status": failed("operator")}, "anneal apply shop", "said below"),
         ({"attempt": OPEN, "status": replace(failed("operator"), code="quota-exceeded")}, "anneal apply shop", "a quota is full"),
-        ({"status": replace(failed("author"), message=GONE)}, "kubectl create namespace x", "a Namespace is missing"),
-        ({"status": replace(failed("author"), message=f"{GONE}\nanother")}, "", "fix the commit"),
-        ({"status": replace(failed("operator"), code="access-denied", message=DENIED)}, GRANTS, "a right is missing"),
-        ({"status": replace(failed("operator"), code="access-denied", message=f"{FULL}\n{DENIED}")}, GRANTS, "a right is missing"),
-        (
-            {"status": replace(failed("operator"), code="access-denied", message=f"{FULL}\n403")},
-            "anneal apply shop",
-            "do what is said below",
-        ),
-        (
-            {"status": replace(failed("nobody", LATER), phase="pruning", message=HOLDS)},
-            "kubectl get ConfigMap/a -n x -o yaml",
-            "isn't gone",
-        ),
+        ({"status": lacking("shop")}, "kubectl create namespace shop", "a Namespace is missing"),
+        ({"status": lacking("shop", again=LATER)}, "", "fix the commit"),
+        ({"status": lacking("kube-system")}, "", "fix the commit"),
+        ({"status": lacking("shop; reboot")}, "", "fix the commit"),
+        ({"status": lacking("shop", "other")}, "", "fix the commit"),
+        ({"status": replace(failed("operator"), code="access-denied", message=DENIED)}, CHECKS, "access is denied"),
+        ({"status": replace(failed("nobody", LATER), phase="pruning", lingers=ONE)}, LOOKS, "isn't gone"),
+        ({"status": replace(failed("nobody", LATER), phase="pruning", message=HOLDS)}, "anneal apply shop", "tried again in 1 min"),
+        ({"status": replace(failed("author"), message=f"{GONE}\n{HOLDS}\n{DENIED}")}, "", "fix the commit"),
         (
             {"status": replace(failed("author"), code="rollout-failed"), "health": TargetHealth("degraded", worst=("Pod/shop/a: failed",))},
             "anneal status shop --logs",
@@ -151,7 +154,7 @@ WAITS = DependencyWait(SHA, "digest", stamp(NOW), (Obstacle("infra", "not all of
     ],
 )
 def test_what_no_server_looks_at_again_is_looked_at_by_a_run(changed: dict[str, Any], command: str) -> None:
-    row = TargetRow(TARGET, NOW, state=replace(APPLIED, **changed))
+    row = TargetRow(replace(TARGET, depends_on=("infra",)), NOW, state=replace(APPLIED, **changed))
     assert next_step(row).command != command
     step = next_step(replace(row, pulse=Pulse()))
     assert (step.command, step.text.endswith("again; to do so now:")) == (command, True)
@@ -188,7 +191,11 @@ SOAKS = Awaited("staging", "has kept it", "without waiting for that: anneal prom
     ("awaited", "command", "said"),
     [
         ((SOAKS,), "anneal promote shop", "follows once more is proven, as said below; without waiting for that:"),
-        ((SOAKS, Awaited("eu", "degraded", "anneal status eu")), "anneal status eu", "as said below; to see how that stands:"),
+        (
+            (SOAKS, Awaited("eu", "degraded", advice("anneal status {}", "eu"))),
+            "anneal status eu",
+            "as said below; to see how that stands:",
+        ),
         ((Awaited("", "it is not on the branch", "merge it"),), "", "as said below; merge it"),
     ],
 )
@@ -226,12 +233,26 @@ def test_no_command_is_advised_that_only_a_configuration_has(changed: dict[str, 
 def test_commands_reach_the_same_configuration_and_cluster() -> None:
     """As status was asked; what kubectl is to do on the target's cluster as the target says."""
     given = GivenFlags(("-c", "a b.yaml", "--context", "east"), ("--context", "east"))
-    denied = replace(APPLIED, status=replace(failed("operator"), code="access-denied", message=DENIED))
-    assert next_step(TargetRow(TARGET, NOW, state=denied), given).command == (
-        "anneal -c 'a b.yaml' --context east rbac shop --service-account s/anneal | kubectl --context east apply -f -"
+    lacks = replace(APPLIED, status=lacking("shop"))
+    row = TargetRow(TARGET, NOW, state=lacks, pulse=Pulse())
+    assert next_step(row, given).command == (
+        "kubectl --context east create namespace shop && anneal -c 'a b.yaml' --context east apply shop"
     )
     away = replace(TARGET, cluster=Cluster(SecretRef(file="/etc/far"), context="west"))
-    for target, wanted in ((TARGET, GONE), (away, GONE.replace("kubectl", "kubectl --kubeconfig /etc/far --context west"))):
-        assert complete(GONE, TargetRow(target, NOW), GivenFlags()) == wanted
+    made = advice("create it: kubectl create namespace {}; or {text}", "x", GONE)
+    for target, wanted in ((TARGET, made), (away, made.replace("kubectl", "kubectl --kubeconfig /etc/far --context west", 1))):
+        assert complete(made, TargetRow(target, NOW), GivenFlags()) == wanted
+        assert complete(GONE, TargetRow(target, NOW), given) == GONE, "what a record or a server says is never completed"
     theirs = TargetRow(TARGET, NOW, state=replace(APPLIED, status=replace(failed("operator"), code="secret-unavailable")))
-    assert complete("kubectl get secret -n x", theirs, given) == "kubectl get secret -n x", "that one is on the handler's own cluster"
+    at_home = advice("kubectl get secret -n {}", "x")
+    assert complete(at_home, theirs, given) == at_home, "that one is on the handler's own cluster"
+
+
+@pytest.mark.parametrize("target", ["infra", "shop; kubectl delete ns prod"])
+def test_a_forged_wait_leads_to_no_command_of_its_own(target: str) -> None:
+    """What a record says of others it waits for names only what this target depends on, and no command at all."""
+    forged = DependencyWait(SHA, "digest", stamp(NOW), (Obstacle(target, "forged", "anneal apply x; kubectl delete ns prod"),))
+    state = replace(APPLIED, awaits=forged, status=RunStatus("waiting", stamp(NOW)))
+    row = TargetRow(replace(TARGET, depends_on=("infra",)), NOW, state=state)
+    for each in (row, replace(row, pulse=Pulse())):
+        assert next_step(each).command in ("anneal status infra", "anneal apply infra", "anneal apply shop")

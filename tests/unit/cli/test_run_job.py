@@ -20,6 +20,7 @@ from handler.cli.session import Session
 from handler.config.git_settings import Repository
 from handler.config.settings import Cluster, Settings, Target
 from handler.engine.run.errors import NotPromoted
+from handler.model.advice import advice
 from handler.model.errors import AnnealError, ClusterUnavailable, Problem
 from handler.model.event import Job
 from handler.model.names import Identity
@@ -159,7 +160,9 @@ def test_the_commands_of_a_run_reach_what_this_one_has_reached(capsys: pytest.Ca
         session.settings = Settings((shop,))
         session.__dict__["handler"] = SimpleNamespace(pulse=lambda _: Pulse(NOW))
         session.target("shop")
-        missing = Problem("Namespace/shop", "is missing", fix="create it: kubectl create namespace shop; or see `anneal status shop`")
+        missing = Problem(
+            "Namespace/shop", "is missing", fix=advice("create it: kubectl create namespace {}; or see `anneal status {}`", "shop", "shop")
+        )
         reports.result(session.output, Result("shop", Outcome.FAILED, problems=(missing,), next_try=time.time() + 9), retry=retry(session))
         diff.hold(session.output, "shop", Hold("h1", ("much goes",), ()))
     told = "".join(capsys.readouterr())
@@ -172,5 +175,5 @@ def test_without_flags_kubectl_is_led_to_the_targets_own_cluster(session: Sessio
     shop = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",), cluster=Cluster(context="east"))
     session.settings = Settings((shop,))
     session.target("shop")
-    reports.problems(session.output, [Problem("Namespace/shop", "is missing", fix="kubectl create namespace shop")])
+    reports.problems(session.output, [Problem("Namespace/shop", "is missing", fix=advice("kubectl create namespace {}", "shop"))])
     assert capsys.readouterr().err.endswith("    kubectl --context east create namespace shop\n")

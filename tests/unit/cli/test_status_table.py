@@ -14,6 +14,7 @@ from handler.cli.next_step import next_step, server_text
 from handler.cli.status_table import HEADS, cells, facts, hints, retired_facts, retired_lines, server_facts, table
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Eks, Target
+from handler.model.advice import advice
 from handler.model.errors import ClusterUnavailable, GitUnavailable, StateInvalid
 from handler.model.tree import CommitInfo
 from handler.state.heartbeat import UNREAD, Pulse, Server
@@ -257,8 +258,8 @@ def test_the_json_row_has_the_facts_of_the_table() -> None:
 
 def gone(name: str, template: str = "", *, stranger: bool = False) -> RetiredTarget:
     shows = " --dry-run" if stranger else ""
-    of_all = f"anneal retire {template} --prune{shows}" if template else ""
-    ends = f"anneal retire {name} --prune{shows}"
+    of_all = advice("anneal retire {} --prune{text}", template, shows) if template else ""
+    ends = advice("anneal retire {} --prune{text}", name, shows)
     return RetiredTarget(name, "anneal-system", "prod", "a" * 40, "", 0, "", stranger, "", ends, template, of_all)
 
 

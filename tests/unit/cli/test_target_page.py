@@ -67,12 +67,12 @@ def test_a_rollout_says_where_it_stands() -> None:
 
 def test_lingering_objects_are_listed_in_the_phase_pruning() -> None:
     status = RunStatus("pruning", stamp(NOW - 60), message="ConfigMap/shop/a: is not gone yet\nConfigMap/shop/b: is not gone yet")
-    found = [*_status_rows(TargetRow(TARGET, NOW), NOTHING_GIVEN, status)]
+    found = [*_status_rows(TargetRow(TARGET, NOW), status)]
     assert found == [("pruning", "| ConfigMap/shop/a: is not gone yet"), ("", "| ConfigMap/shop/b: is not gone yet")]
 
 
 def test_one_failure_is_singular() -> None:
-    found = dict(_status_rows(TargetRow(TARGET, NOW), NOTHING_GIVEN, RunStatus("failed", failures=1, next_try=stamp(NOW + 15))))
+    found = dict(_status_rows(TargetRow(TARGET, NOW), RunStatus("failed", failures=1, next_try=stamp(NOW + 15))))
     assert found["next try"] == "in 15 s, after 1 failure"
 
 

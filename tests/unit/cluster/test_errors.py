@@ -72,7 +72,7 @@ UID = [{"field": "metadata.uid", "message": "field is immutable", "reason": "Fie
             403,
             status(RBAC, "Forbidden"),
             AccessDenied,
-            'add to its Role in shop: {apiGroups: [""], resources: ["configmaps"], verbs: ["patch"]}',
+            'add to its Role in shop: {apiGroups: [""], resources: [configmaps], verbs: [patch]}',
         ),
         (403, status(CONSTRAINED, "Forbidden"), AccessDenied, 'resources: ["serviceaccounts"], verbs: ["impersonate"]'),
         (403, status(GRANT, "Forbidden"), AccessDenied, '"escalate"'),
@@ -93,7 +93,7 @@ UID = [{"field": "metadata.uid", "message": "field is immutable", "reason": "Fie
             "isn't counted",
         ),
         (403, status("x", "Forbidden", [{"reason": "NamespaceTerminating"}]), NotReady, "is being deleted"),
-        (403, None, AccessDenied, 'verbs: ["patch"]'),
+        (403, None, AccessDenied, "verbs: [patch]"),
         (404, status("not found", "NotFound"), ApiRefused, "not found"),
         (404, None, ApiRefused, "no such kind"),
         (409, status("the object has been modified", "Conflict"), Moved, "modified"),
@@ -213,7 +213,7 @@ def test_a_custom_kind_called_secrets_isnt_a_secret() -> None:
 def test_the_least_rbac_rule_is_one_line() -> None:
     assert (
         rule_text("list", "apps", "deployments", "")
-        == 'add to its ClusterRole: {apiGroups: ["apps"], resources: ["deployments"], verbs: ["list"]}'
+        == "add to its ClusterRole: {apiGroups: [apps], resources: [deployments], verbs: [list]}"
     )
 
 

@@ -164,9 +164,7 @@ def test_a_namespace_that_may_not_be_read_keeps_the_old_record() -> None:
     result = renamed.applied(replace(NEW, namespaces=("shop",)))
     assert renamed.has_record("shop")[0]
     assert "ConfigMap/anneal-system/anneal-shop stays until the next run" in result.message
-    assert (
-        'if the namespace is gone, let that be seen: add to its ClusterRole: {apiGroups: [""], resources: ["namespaces"]' in result.message
-    )
+    assert 'if the namespace is gone, let that be seen: add to its ClusterRole: {apiGroups: [""], resources: [namespaces]' in result.message
 
 
 def test_a_record_and_its_name_may_move_to_another_namespace_at_once() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
+import subprocess
 from dataclasses import replace
 from typing import Any
 
@@ -78,7 +78,8 @@ def test_a_command_names_exactly_one_object(identity: Identity, command: str) ->
 @pytest.mark.parametrize("name", ["x; reboot", "`reboot`", "$(reboot)", "it's", '"', "a\nb", "<x>", "~", "x&"])
 def test_a_shell_takes_whatever_a_name_holds_as_one_word(name: str) -> None:
     command = kubectl("delete", Identity(ROLES, "ClusterRole", "", name))
-    assert shlex.split(command) == ["kubectl", "delete", f"ClusterRole.{ROLES}/{name}"]
+    said = subprocess.run(["bash", "-c", f"kubectl() {{ printf '%s\\0' \"$@\"; }}; {command}"], capture_output=True, check=True).stdout
+    assert said.decode().split("\0") == ["delete", f"ClusterRole.{ROLES}/{name}", ""]
 
 
 @pytest.mark.parametrize(

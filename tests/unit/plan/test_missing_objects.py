@@ -108,8 +108,8 @@ def test_a_namespace_that_isnt_there_names_both_ways_to_one(kinds: tuple[str, ..
     )
     assert "declare it in the same path" in declare(MissingObject("PriorityClass", "", "high"), pod())
     account_of, priority = Identity("", "ServiceAccount", "shop", "web"), Identity("scheduling.k8s.io", "PriorityClass", "", "high")
-    assert '{config.kubernetes.io/depends-on: "/namespaces/shop/ServiceAccount/web"}' in put_before(account_of, pod().identity)
-    assert '{config.kubernetes.io/depends-on: "scheduling.k8s.io/PriorityClass/high"}' in put_before(priority, pod().identity)
+    assert "{config.kubernetes.io/depends-on: /namespaces/shop/ServiceAccount/web}" in put_before(account_of, pod().identity)
+    assert "{config.kubernetes.io/depends-on: scheduling.k8s.io/PriorityClass/high}" in put_before(priority, pod().identity)
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_a_chart_of_a_registry_by_reference() -> None:
     assert found.renderer.chart == Chart("1.2.3", oci="oci://ghcr.io/acme/charts/web")
     password = SecretRef(kubernetes_secret="flux-system/reg/password")
     assert found.charts == (ChartSource("oci://ghcr.io/acme/charts", BasicAuth("USERNAME", password)),)
-    assert "kubectl get secret reg -n flux-system" in notes(converted(git(), OCI, given))["spec.secretRef.name"].text
+    assert "kubectl get secret/reg -n flux-system" in notes(converted(git(), OCI, given))["spec.secretRef.name"].text
 
 
 def test_a_chart_of_a_repository_that_is_a_registry() -> None:

@@ -103,7 +103,7 @@ def test_a_secret_is_named_with_the_command_that_prints_the_rest(url: str, secre
     assert target(given, ks()).repository == Repository(url=url, auth=auth)
     said = notes(converted(given, ks())).get("spec.secretRef.name")
     assert (said is None) is (secret is None)
-    assert said is None or f"kubectl get secret {secret} -n flux-system -o jsonpath=" in said.text
+    assert said is None or f"kubectl get secret/{secret} -n flux-system -o jsonpath=" in said.text
 
 
 def test_credentials_of_a_url_are_never_printed() -> None:

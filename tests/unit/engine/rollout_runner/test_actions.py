@@ -223,7 +223,7 @@ def test_a_recreate_without_the_create_right_deletes_nothing(lacking: str) -> No
     result = fake.run()
     assert (result.outcome, result.code, fake.uid("anew")) == (Outcome.FAILED, "access-denied", uid), result
     assert f"isn't deleted, for it couldn't be made anew: no right to {lacking} it" in result.message
-    assert f'add to its Role in shop: {{apiGroups: [""], resources: ["configmaps"], verbs: ["{lacking}"]}}' in result.message
+    assert f'add to its Role in shop: {{apiGroups: [""], resources: [configmaps], verbs: [{lacking}]}}' in result.message
     fake.meet = straight
     assert fake.run("tick").outcome is Outcome.APPLIED
     assert fake.uid("anew") not in ("", uid)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from handler.engine.apply.wait_deleted import Lingering
+from handler.engine.apply.wait_deleted import Lingering, LingeringObject
 from handler.engine.planner.desired import Inputs
 from handler.engine.run.transitions import lingering, opened
-from handler.model.errors import ClusterUnavailable, Problem
+from handler.model.errors import ClusterUnavailable
+from handler.model.names import Identity
 from handler.model.result import Outcome
 from handler.model.rollout import Group, Rollout
 from handler.plan.rollout import PlannedRollout
@@ -78,7 +79,9 @@ def test_a_canary_that_was_withdrawn_has_no_share() -> None:
 
 
 # --- what isn't gone
-ONE, TWO = Problem("ConfigMap/shop/one", "is not gone yet"), Problem("ConfigMap/shop/two", "is not gone yet", fix="look")
+SECOND = Identity("", "ConfigMap", "shop", "two")
+ONE = LingeringObject("ConfigMap/shop/one", "is not gone yet", identity=Identity("", "ConfigMap", "shop", "a/name of no record"))
+TWO = LingeringObject("ConfigMap/shop/two", "is not gone yet", fix="look", identity=SECOND)
 
 
 class Run:
@@ -104,7 +107,13 @@ def test_the_phase_is_pruning_until_all_objects_are_gone() -> None:
     telling = told(run)
     telling.report([ONE, replace(TWO, message="is kept by http://ann:hunter2@db")])
     status = run.state.status
-    assert (status.phase, status.since, status.code, status.who) == ("pruning", PAST_NOON, "still-deleting", "nobody")
+    assert (status.phase, status.since, status.code, status.who, status.lingers) == (
+        "pruning",
+        PAST_NOON,
+        "still-deleting",
+        "nobody",
+        SECOND,
+    )
     assert status.message == "ConfigMap/shop/one: is not gone yet\nConfigMap/shop/two: is kept by http://ann:***@db; look"
     telling.report([])
     assert run.state.status == RunStatus(ROLLING, NOON, {"configured": 1})

@@ -67,7 +67,7 @@ def test_a_secret_that_does_not_exist_has_nothing_to_hide() -> None:
 @pytest.mark.parametrize(
     ("error", "why", "fix"),
     [
-        (AccessDenied.of("Secret/shop/db", "403: no"), "which can't be read to mask it: 403", 'resourceNames: ["db"], verbs: ["get"]'),
+        (AccessDenied.of("Secret/shop/db", "403: no"), "which can't be read to mask it: 403", "resourceNames: [db], verbs: [get]"),
         (ClusterUnavailable.of("evidence", "no time is left"), "to mask it: no time is left", "try again: kubectl get secret/db -n shop"),
     ],
 )
