@@ -47,8 +47,8 @@ from handler.model.outside_inputs import (
 from handler.model.tree import OUTSIDE
 from handler.render.nix import nixpkgs
 from handler.render.render_tools import digest
+from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_pins import ChartPins
-from handler.source.charts.chart_repository import ChartIndexes
 
 if TYPE_CHECKING:
     from handler.source.charts.chart_fetcher import ChartFetcher

@@ -28,7 +28,7 @@ from handler.render.folders import CHART
 from handler.render.kustomize.kustomize_closure import wanted_chart
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_fetcher import ChartFetcher
-from handler.source.charts.chart_repository import ChartIndexes
+from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.checkout import root_around
 from handler.source.git_host import SharedConnections
 

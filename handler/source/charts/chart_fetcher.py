@@ -23,9 +23,11 @@ from handler.model.outside_inputs import ChartReference, FetchedChart, IndexEntr
 from handler.model.singleflight import SingleFlight
 from handler.model.tree import printable
 from handler.source.bounded_connections import Deadline
-from handler.source.charts.chart_http import ChartHttp, ChartLimits, MakePools
+from handler.source.charts.chart_http import ChartHttp, MakePools
+from handler.source.charts.chart_index_cache import ChartIndexes
+from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.chart_pins import ChartPins
-from handler.source.charts.chart_repository import ChartIndexes, ChartRepository, ReadIndex, ReadName
+from handler.source.charts.chart_repository import ChartRepository, ReadIndex, ReadName
 from handler.source.charts.chart_sources import ListedSources, read_url
 from handler.source.charts.chart_versions import ChartRange, is_exact, order_of_version, pick
 from handler.source.charts.oci_registry import OciRegistry

@@ -19,29 +19,10 @@ from handler.model.advice import advice
 from handler.model.chart_url import ChartUrl
 from handler.model.errors import AccessDenied, AnnealError, ChartUnavailable
 from handler.source.bounded_connections import Deadline, HttpRequest, Pools, content, location, send
+from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.chart_sources import ListedSource, ListedSources
 from handler.source.http_transport import explained, proxy_refused
 from handler.source.signin import Anonymous
-
-MIB = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class ChartLimits:
-    """Times in seconds, sizes in bytes. `total`: of one chart, with its index or tags; `pages`: of tags; `cache`: of a process."""
-
-    connect: float = 10.0
-    read: float = 30.0
-    total: float = 120.0
-    index: int = 50 * MIB
-    archive: int = 20 * MIB
-    manifest: int = 4 * MIB
-    tags: int = 4 * MIB
-    token: int = 256 << 10
-    pages: int = 100
-    redirects: int = 5
-    cache: int = 64 * MIB
-
 
 MakePools = Callable[[str, str, str], Pools]  # (scheme, host:port, file of authorities) -> the connections, shared or not
 

@@ -13,31 +13,10 @@ from handler.model.chart_url import ChartUrl
 from handler.model.errors import ChartUnavailable
 from handler.model.outside_inputs import IndexEntry
 from handler.source.bounded_connections import Deadline
-from handler.source.charts.chart_http import ChartHttp, ChartLimits, ChartRequest
+from handler.source.charts.chart_http import ChartHttp, ChartRequest
+from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_sources import ListedSource
 from handler.source.charts.chart_versions import pick
-
-
-class ChartIndexes:
-    """At most `most` bytes are kept; an index that doesn't fit is asked for each time."""
-
-    def __init__(self, most: int = ChartLimits().index) -> None:
-        self._left = most
-        self._seen: dict[ChartUrl, bytes] = {}
-
-    def __contains__(self, repository: ChartUrl) -> bool:
-        return repository in self._seen
-
-    def of(self, repository: ChartUrl, ask: Callable[[], bytes]) -> bytes:
-        """Return the index.yaml of a repository as it was seen first. Raises what `ask` raises."""
-        found = self._seen.get(repository)
-        if found is None:
-            found = ask()
-            if len(found) <= self._left:
-                self._left -= len(found)
-                self._seen[repository] = found
-        return found
-
 
 ReadIndex = Callable[[bytes, str, str], Sequence[IndexEntry]]
 """(index.yaml, name of a chart, where it is from) -> its versions. Raises AnnealError."""

@@ -27,7 +27,7 @@ from handler.render.charts.chart_readers import read_index, read_name
 from handler.render.sandbox import Sandbox
 from handler.source.bounded_connections import Pools
 from handler.source.charts.chart_fetcher import ChartFetcher
-from handler.source.charts.chart_http import ChartLimits
+from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.oci_registry import ARCHIVE, CONFIG, MANIFEST
 from infra.release.tools import binaries as tools
 from infra.renderers.build import binaries

@@ -19,8 +19,8 @@ from handler.config.secrets import Secret, Secrets
 from handler.model.errors import AccessDenied, ChartChanged, ChartUnavailable, ConfigInvalid, SourceRefused
 from handler.model.outside_inputs import ChartReference
 from handler.render.sandbox import Sandbox
+from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_pins import ChartPins
-from handler.source.charts.chart_repository import ChartIndexes
 from tests.rooms.source.chart_servers import (
     AUTH,
     BASIC,

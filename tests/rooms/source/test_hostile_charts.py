@@ -14,7 +14,7 @@ from handler.config.renderer_settings import ChartSource
 from handler.model.errors import AnnealError, ChartChanged, ChartNotAllowed, ChartUnavailable, ConfigInvalid, RenderFailed, SourceRefused
 from handler.model.outside_inputs import ChartReference
 from handler.render.sandbox import Sandbox
-from handler.source.charts.chart_http import ChartLimits
+from handler.source.charts.chart_limits import ChartLimits
 from handler.source.charts.oci_registry import ARCHIVE
 from tests.rooms.source.chart_servers import ARCHIVED, AUTH, BASIC, ChartHost, FakeChart, Reply, body, digest, fetcher, web
 

@@ -6,7 +6,7 @@ import pytest
 
 from handler.model.chart_url import ChartUrl
 from handler.model.errors import ChartUnavailable
-from handler.source.charts.chart_repository import ChartIndexes
+from handler.source.charts.chart_index_cache import ChartIndexes
 
 STABLE, OTHER = ChartUrl.of("https://h/stable"), ChartUrl.of("https://h/other")
 
