@@ -160,7 +160,7 @@ def test_a_field_that_the_server_keeps_is_refused_before_the_first_write_with_th
     assert (result.outcome, result.code, len(result.problems)) == (Outcome.FAILED, "plan-refused", 1), told(result)
     (problem,) = result.problems
     assert "spec.storageClassName: fast (by kubectl-client-side-apply)" in problem.message
-    assert 'spec: {storageClassName: "fast"}' in problem.fix
+    assert "spec: {storageClassName: fast}" in problem.fix
     assert problem.place.endswith(":1")
     assert "delete it" not in str(problem)
     assert shop.versions([bound]) == before
