@@ -31,7 +31,18 @@ from handler.engine.run import plan_request, push_lag, revision, transitions
 from handler.engine.run.context import Round, RunContext
 from handler.engine.run.dependencies import Dependencies
 from handler.engine.run.errors import NotPromoted, masked_error
-from handler.model.errors import AnnealError, Busy, LeaseLost, Moved, NewerHead, ServerPinned, StillWaiting, Stopping, Suspended
+from handler.model.errors import (
+    AnnealError,
+    Busy,
+    CommitUnproven,
+    LeaseLost,
+    Moved,
+    NewerHead,
+    ServerPinned,
+    StillWaiting,
+    Stopping,
+    Suspended,
+)
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.model.queue_view import ALONE, QueueView
@@ -163,7 +174,8 @@ def _refused_meanwhile(run: RunContext) -> Result | None:
 def _look(run: RunContext, *, again: bool = True) -> Result:
     if shortcuts.same_reads(run):
         return outcomes.commit_only(run)
-    revision.prove(run)
+    if unproven := _unproven(run):
+        return unproven
     inputs = run.inputs()
     try:
         planned = plan_request.plan(run, inputs)
@@ -173,6 +185,17 @@ def _look(run: RunContext, *, again: bool = True) -> Result:
     else:
         return _ended_by_plan(run, inputs, planned) or _carried_out(run, inputs, planned)
     return _look_again(run)
+
+
+def _unproven(run: RunContext) -> Result | None:
+    """Return the end of a run that holds a recorded pin to which the branch doesn't lead. Raises CommitUnproven: it had more to do."""
+    try:
+        revision.prove(run)
+    except CommitUnproven as error:
+        if run.force or run.job.dry_run or run.state.attempt or run.state.pin is None or not run.is_recorded():
+            raise
+        return replace(run.result(Outcome.UNCHANGED, f"held as it is: {error.problems[0].message}"), recorded=True)
+    return None
 
 
 def _is_beside_another(run: RunContext) -> bool:
@@ -277,10 +300,9 @@ def _round(run: RunContext, look: Lookahead | None) -> Result | None:
     if still:
         return still
     if look is None or (look.version, look.revision) != (run.version, run.revision.commit):
-        idle = shortcuts.unchanged(run) or dependency_gate.ended(run)
+        idle = shortcuts.unchanged(run) or dependency_gate.ended(run) or _unproven(run)
         if idle:
             return idle
-        revision.prove(run)
         inputs = run.inputs()
         look = Lookahead(run.version, run.revision.commit, inputs, plan_request.plan(run, inputs))
         ended = _ended_by_plan(run, look.inputs, look.planned)

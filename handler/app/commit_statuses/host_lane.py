@@ -30,7 +30,8 @@ SETTLED = 1.0
 class DueLook:
     """A target whose record is to be looked at, not before `at`, in monotonic seconds.
 
-    `news`: the runs and commits of which this process has just heard: no host shows anything of them yet. `failures`: in a row.
+    `news`: of what this process has just heard, so that no host shows anything of it yet: RUN/COMMIT of an end, the commit of what goes on.
+    `failures`: in a row.
     """
 
     target: str

@@ -176,7 +176,7 @@ class StatusPosting:
 def _is_news(look: _Look, status: RecordedCommitStatus) -> bool:
     if status.state == StatusState.UNTOUCHED:
         return False  # it may be of another target
-    return status.run in look.news or (not status.is_end and status.commit in look.news)
+    return f"{status.run}/{status.commit}" in look.news or (not status.is_end and status.commit in look.news)
 
 
 def _marked(state: State, look: _Look) -> State:

@@ -38,9 +38,9 @@ class CommitStatuses:
             case RunPhase():
                 self._add(event.target, event.commit, SOON)
             case PlanHeld():
-                self._add(event.target, event.run)
+                self._add(event.target, f"{event.run}/{event.commit}")
             case RunEnded() if not event.job.dry_run:
-                self._add(event.result.target, event.result.run)
+                self._add(event.result.target, f"{event.result.run}/{event.result.commit}")
 
     def look(self, name: str) -> None:
         """Let a record be looked at whose ends an earlier process may have left: its host is asked what it shows first."""

@@ -104,6 +104,9 @@ def preview_target(handler: TargetRunner, target: Target, merge: MergeResult) ->
 
 def _is_untouched(handler: TargetRunner, target: Target, state: State, merge: MergeResult) -> bool:
     """Whether it is seen without a render that all it reads is the same before and after: the branch reads as what is deployed."""
+    own = ReadSet(tuple((path, "") for path in (target.path, target.rollout) if path or path == target.path))
+    if own.on(merge.now) != own.on(merge.then):  # what the record says was read isn't believed of that
+        return False
     paths = ReadSet(tuple((path, "") for path in state.reads_paths))
     if not state.reads_paths or state.settings != handler.digest(target) or paths.on(merge.now) != paths.on(merge.then):
         return False

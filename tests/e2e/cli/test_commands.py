@@ -62,7 +62,7 @@ def test_a_held_run_names_the_approve_command(shop: Shop, kubectl: Kubectl) -> N
     found = shop.cli.json("status", "shop")
     assert (found["next"]["command"], found["state"]["held"]["id"]) == (f"anneal {' '.join(approve)}", approve[-1])
     assert f"ConfigMap/{shop.namespace}/two pruned" in shop.cli("approve", "-y").stdout
-    assert f"    ConfigMap/{shop.namespace}/two prune" in shop.cli("history", "-v").stdout.splitlines()
+    assert f"  ConfigMap/{shop.namespace}/two prune" in shop.cli("history", "-v").stdout.splitlines()
     assert "nothing is held" in shop.cli(*approve, code=1).stderr
     assert not kubectl.has("cm", "two", shop.namespace)
     assert [run["outcome"] for run in shop.cli.json("history")["runs"]] == ["applied", "held", "applied"]

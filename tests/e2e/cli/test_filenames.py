@@ -133,7 +133,7 @@ def test_a_namespace_that_isnt_there_is_told_once_with_the_command_that_makes_it
     absent = f"{shop.namespace}-c"
     same = ("-f", str(files), "--name", "local", "-n", absent, "--state-namespace", shop.namespace)
     told = shop.cli("apply", *same, code=1).stderr.splitlines()
-    assert f'NetworkPolicy/{absent}/web and 1 more: namespaces "{absent}" not found' in told[0]
+    assert f'NetworkPolicy/{absent}/web and 1 more: “namespaces "{absent}" not found”' in told[0]
     command = told[1].strip().removeprefix("create it: kubectl ").partition(";")[0]
     kubectl.run(*shlex.split(command))
     try:

@@ -159,7 +159,7 @@ def test_a_namespace_that_isnt_there_is_one_problem_with_its_command(shop: Shop,
     assert len(plan["problems"]) == 1, plan
     (problem,) = plan["problems"]
     assert problem["subject"].endswith(" and 3 more")
-    assert problem["message"] == f'namespaces "{gone}" not found'
+    assert problem["message"] == f'“namespaces "{gone}" not found”'
     kubectl.run(*shlex.split(problem["fix"].partition("; or ")[0].removeprefix("create it: "))[1:])
     try:
         shop.cli("check")

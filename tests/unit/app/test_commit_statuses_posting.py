@@ -30,7 +30,7 @@ def heard(*names: str) -> DueLook:
 
 def test_an_end_is_posted_with_context_and_link_and_marked(records: Records, posting: StatusPosting) -> None:
     records.put(owed(A, text="3 created"))
-    posting.look(heard("run-a"))
+    posting.look(heard(f"run-a/{A}"))
     link = "https://anneal.example.com/ui/targets/shop"
     assert records.host.posted == [CommitStatus(A, "anneal/blue/shop", StatusState.SUCCESS, "3 created", link)]
     assert [each.posted for each in records.statuses()] == [True]
@@ -46,7 +46,7 @@ def test_the_oldest_is_posted_first(records: Records, posting: StatusPosting) ->
 
 def test_news_is_posted_without_a_question_and_the_rest_only_if_the_host_lacks_it(records: Records, posting: StatusPosting) -> None:
     records.put(owed(A))
-    posting.look(heard("run-a"))
+    posting.look(heard(f"run-a/{A}"))
     assert records.host.asked == 0
     records.put(owed(A), owed(B))  # as after a kill between post and mark
     StatusPosting(records.settings, records).look(heard())
@@ -63,7 +63,7 @@ def test_a_pending_is_shown_once_and_its_end_takes_its_place(records: Records, p
     assert posting.is_pending("shop", A)
     assert records.statuses()[0].posted is False
     records.put(owed(A))
-    posting.look(heard("run-a"))
+    posting.look(heard(f"run-a/{A}"))
     assert records.host.said == [(A, "pending"), (A, "success")]
 
 
@@ -72,7 +72,7 @@ def test_a_commit_that_is_tried_again_is_pending_again(records: Records, posting
         records.put(owed(A, StatusState.PENDING, "being applied"))
         posting.look(heard(A))
         records.put(owed(A, StatusState.FAILURE, "broken"))
-        posting.look(heard("run-a"))
+        posting.look(heard(f"run-a/{A}"))
         assert not posting.is_pending("shop", A)
     assert records.host.said == [(A, "pending"), (A, "failure")] * 2
 
@@ -92,9 +92,9 @@ def test_an_end_of_another_process_is_shown_again_after_a_pending_that_came_late
 def test_an_end_that_changed_while_it_was_posted_is_still_owed(records: Records, posting: StatusPosting) -> None:
     records.put(owed(A, StatusState.FAILURE, "broken"))
     records.host.meets = lambda status: records.put(owed(A)) if status.state == StatusState.FAILURE else None
-    posting.look(heard("run-a"))
+    posting.look(heard(f"run-a/{A}"))
     assert [each.posted for each in records.statuses()] == [False]
-    posting.look(heard("run-a"))
+    posting.look(heard(f"run-a/{A}"))
     assert records.host.said == [(A, "failure"), (A, "success")]
 
 
@@ -144,8 +144,8 @@ def test_what_may_be_taken_later_stays_owed(records: Records, posting: StatusPos
 def test_a_commit_that_changes_nothing_has_one_status_for_all_its_targets(records: Records, posting: StatusPosting) -> None:
     for target in (0, 1):
         records.put(owed(C, StatusState.UNTOUCHED), target=target)
-    posting.look(heard("run-c"))
-    posting.look(replace(heard("run-c"), target="cart"))
+    posting.look(heard(f"run-c/{C}"))
+    posting.look(replace(heard(f"run-c/{C}"), target="cart"))
     text = "targets that read nothing of what changed stay as they are"
     assert records.host.posted == [CommitStatus(C, "anneal/blue", StatusState.UNTOUCHED, text)]
     assert all(each.posted for target in (0, 1) for each in records.statuses(target))
@@ -213,6 +213,13 @@ def test_what_only_the_record_says_is_posted_to_commits_of_the_branch_alone(reco
     posting.look(heard())
     assert records.host.said == [(A, "success")]
     assert [each.commit for each in records.statuses()] == [A]
+
+
+def test_a_forged_status_of_the_run_that_has_just_ended_is_no_news(records: Records, posting: StatusPosting) -> None:
+    records.branch = {A}
+    records.put(owed(B, run="run-a"))
+    posting.look(heard(f"run-a/{A}"))
+    assert (records.host.said, records.statuses()) == ([], ())
 
 
 def test_a_target_without_a_record_or_without_anything_owed_asks_no_host(records: Records, posting: StatusPosting) -> None:
