@@ -3,8 +3,8 @@
 A target that was moved to another cluster is one on the cluster that it left, as long as another target is there.
 
 Law: nothing is asked for them. What `anneal apply -f` and the like have recorded is no configuration's to know, and is left out, as what a
-running server looks after. A record of an installation without a name of its own may be another configuration's: the command that is
-advised for it shows, and changes nothing.
+running server looks after. Who may write records makes one look retired: the command that is advised shows what its end deletes, and
+changes nothing. One of an installation without a name of its own may be another configuration's.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RetiredTarget:
     """A record without a target. `taken_by`: the target that takes it over, or has begun to; empty: none does.
 
     `stranger`: another configuration of this cluster may have it; `moved_to`: the cluster that the target is on by now; empty: there is
-    none of its name; `next`: the command that ends it, of a stranger shows what it has and of which repository it is; `template`: whose
+    none of its name; `next`: the command that shows what its end deletes, or lets another take it over; `template`: whose
     instance it is, `next_of_all`: the same command for all of those; empty: it is no instance, or a target of the template's name is
     configured.
     """
@@ -87,8 +87,8 @@ def _on(cluster: Cluster, seen: Mapping[Cluster, ClusterRecords], settings: Sett
         stranger = settings.is_shared and not taker
         more = (summary.commit, summary.subject, summary.orphans, taker, stranger, moved)
         left = cluster if moved else None
-        next_one = advice("anneal apply {}", taker) if taker else _retire(name, left, shows=stranger)
-        whole = _retire(template, left, shows=stranger) if template and not taker else ""
+        next_one = advice("anneal apply {}", taker) if taker else _retire(name, left)
+        whole = _retire(template, left) if template and not taker else ""
         yield RetiredTarget(name, settings.state_namespace, cluster.name, *more, next_one, template, whole)
 
 
@@ -108,11 +108,11 @@ def _may_take(known: tuple[Metadata, Summary] | None) -> bool:
     return known is None or not known[1].commit or known[1].former
 
 
-def _retire(name: str, left: Cluster | None, *, shows: bool) -> str:
+def _retire(name: str, left: Cluster | None) -> str:
     flags = [] if left is None else ["--context", left.context] if left.context else []
     if left is not None and (left.kubeconfig or not flags):
         flags = ["--kubeconfig", left.kubeconfig.file if left.kubeconfig and left.kubeconfig.file else "FILE", *flags]
-    return advice("anneal retire {} --prune{words}", name, [*(["--dry-run"] if shows else []), *flags])
+    return advice("anneal retire {} --prune --dry-run{words}", name, flags)
 
 
 def _target_of(metadata: Metadata) -> str:

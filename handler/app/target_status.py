@@ -302,7 +302,7 @@ def _waiting(known: WaitingFor) -> Json:
 
 def _awaits(known: DependencyWait) -> Json:
     """Return which commit waits for which targets, and why each isn't ready."""
-    return {"commit": known.commit, "since": known.since, "on": plain(known.on)}
+    return {"commit": known.commit, "since": known.since, "on": [plain(replace(each, fix=each.testimony.fix)) for each in known.on]}
 
 
 def _rollout(known: Progress) -> Json:

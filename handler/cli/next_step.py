@@ -241,16 +241,16 @@ def _from_dependencies(again: str, state: State, row: TargetRow) -> NextStep | N
     """Say what the first target that it waits for needs."""
     if not (state.awaits and state.awaits.on and state.status.phase == "waiting"):
         return None
-    first, *others = state.awaits.on
+    first, *others = (each.testimony for each in state.awaits.on)
     more = f"; and for {' and '.join(each.target for each in others)}" if others else ""
-    waits = f"{state.awaits.commit[:12]} waits for {first.target}: {first.why}{more}"
+    waits = f"{state.awaits.commit[:12]} waits for {first}{more}"
     seen = advice("{text}; once that is ready, {text}", waits, _tries(again, row))
     if first.target not in row.target.depends_on:  # a record that says so is another's
         return NextStep(seen, again)
     if row.unserved:
         now = advice("{text}; no server looks at {text} again; to do so now:", seen, first.target)
         return NextStep(now, advice("anneal apply {}", first.target))
-    return _advised(seen, replace(first, fix=advice("anneal status {}", first.target)))
+    return _advised(seen, first)
 
 
 def _advised(seen: str, obstacle: Obstacle) -> NextStep:

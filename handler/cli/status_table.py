@@ -168,7 +168,7 @@ def hints(rows: Sequence[TargetRow], given: GivenFlags) -> Iterator[Styled]:
 
 
 def retired_lines(gone: Sequence[RetiredTarget], given: GivenFlags) -> Iterator[Styled]:
-    """Yield the targets that aren't configured any more, each with the command that ends it; the instances of one template together."""
+    """Yield the targets that aren't configured any more, each with what shows its end; the instances of one template together."""
     whole: dict[tuple[str, str], list[RetiredTarget]] = {}
     for each in gone:
         if each.next_of_all:
@@ -192,7 +192,7 @@ def _moved(each: RetiredTarget) -> str:
 def _way(each: RetiredTarget, what: str) -> str:
     if each.stranger:
         return f"or another configuration's, which has no `installation` of its own either; to see what {what}, and of which repository:"
-    return f"what {what} stays; to delete that (--keep lets go of it):"
+    return f"what {what} stays; to see what --prune deletes (--keep lets go of it):"
 
 
 def _retired_template(instances: Sequence[RetiredTarget], given: GivenFlags) -> Iterator[Styled]:

@@ -145,7 +145,7 @@ def _health_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
         waits = f"{state.awaits.commit[:12]}, {ago(state.awaits.since, now).removesuffix(' ago')} so far"
         by_hand = advice("`anneal apply {} --commit {}`", state.target, state.awaits.commit)
         yield "waits", f"{waits}; {by_hand} brings it all the same"
-        yield from (("", f"for {each.target}: {each.why}") for each in state.awaits.on)
+        yield from (("", f"for {each.testimony}") for each in state.awaits.on)
     failed_early = state.status.phase == "failed" and state.status.who == "author"
     if state.waiting and (state.waiting.over or not failed_early):
         ended = "; its time is over, so each tick looks once more" if state.waiting.over else ""
@@ -186,7 +186,7 @@ def _people_rows(state: State, now: float) -> Iterator[tuple[str, str]]:
 def held_rows(held: HeldPlan, now: float) -> Iterator[tuple[str, str]]:
     """Yield what waits for an approval: its id, why, and what it would do."""
     at = f" at {held.commit[:12]}" if held.commit else ""
-    yield "held", f"{held.id}{at}, {ago(held.since, now)}"
+    yield "held", f"{quoted(held.id)}{at}, {ago(held.since, now)}"
     yield from (("", line) for reason in held.reasons for line in block(reason))
     yield from (("", f"{action} {name}") for action, name, _ in held.changes[:_SHOWN])
     yield from _more(len(held.changes))

@@ -77,6 +77,8 @@ def taking_over(target: str, owners: Iterable[str], approve: str = "") -> str:
 
 def approving(target: str, held: str, adopt: Sequence[str] = (), *, prune: bool = False) -> str:
     """Return the command that allows what is held under an id. `adopt`, `prune`: of the run that was held, see `RunOnce`."""
+    if not (held.isascii() and held.isalnum()):  # a record's word, and no id: this shows what is held, and asks
+        return advice("anneal approve {}", target)
     plain = advice("anneal prune {} --approve {}" if prune else "anneal approve {} {}", target, held)
     return taking_over(target, adopt, held) if adopt else plain
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from handler.model.advice import advice
+from handler.model.instance import is_target_name
+from handler.model.quotation import quoted
 from handler.state.record_format import Line, Message, Sha, Time
 
 
@@ -23,6 +25,12 @@ class Obstacle:
     def advised(self) -> str:
         """The same with what helps."""
         return advice("{text}; {text}", self, self.fix) if self.fix else str(self)
+
+    @property
+    def testimony(self) -> Obstacle:
+        """The same as a record has it: quoted, and with no command of the record, but the one that looks."""
+        looks = advice("anneal status {}", self.target) if is_target_name(self.target) else ""
+        return Obstacle(quoted(self.target), quoted(self.why), looks)
 
 
 @dataclass(frozen=True, slots=True)

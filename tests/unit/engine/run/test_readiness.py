@@ -67,6 +67,16 @@ NOT_READY: dict[str, tuple[dict[str, Any], str, str]] = {
         "anneal status infra",
     ),
     "held": ({"state": replace(GOOD, held=HELD)}, "its plan is held as h1: “12 deletions; more”", "anneal approve infra h1"),
+    "held as a forged id": (
+        {"state": replace(GOOD, held=replace(HELD, id="h1; anneal retire vic"))},
+        "its plan is held as “h1; anneal retire vic”: “12 deletions; more”",
+        "anneal approve infra",
+    ),
+    "waits itself for a forged name": (
+        {"state": replace(GOOD, awaits=replace(WAITS, on=(Obstacle("x; y", "it fails"),)), status=RunStatus("waiting"))},
+        "it waits itself for “x; y”",
+        "anneal status infra",
+    ),
     "held takeover": (
         {"state": replace(GOOD, held=replace(HELD, once=RunOnce(("flux",))))},
         "its plan is held as h1: “12 deletions; more”",
