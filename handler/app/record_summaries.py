@@ -16,14 +16,14 @@ from handler.model.errors import AnnealError
 from handler.model.health import HealthState
 from handler.model.instance import template_of
 from handler.model.names import state_name
-from handler.state import soak_update
+from handler.state import configmap, soak_update
 from handler.state.cluster_port import Body, Kind, StateObjects
-from handler.state.configmap import INSTALLATION, TARGET, foreign
+from handler.state.configmap import INSTALLATION, INSTANCE, SUMMARY, TARGET, foreign
 from handler.state.heartbeat import INTERVALS, Beat, Heartbeat, known
 from handler.state.known_summaries import summary_in
 from handler.state.record import State, TargetHealth
 from handler.state.record_format import seconds_of
-from handler.state.summary import Summary
+from handler.state.summary import LONGEST, Summary
 
 TOOLING = f"anneal/v{__version__}"
 PATIENCE = 5.0
@@ -45,7 +45,12 @@ def listed(objects: Readable, settings: Settings) -> dict[str, dict[str, Any]]:
     """
     names = ",".join(filter(None, (settings.installation, settings.installation_from)))
     found = objects.overview("ConfigMap", settings.state_namespace, f"{INSTALLATION} in ({names})")
-    return {str(body["metadata"]["name"]): body["metadata"] for body in found if _is_ours(body["metadata"].get("labels") or {}, settings)}
+    ours = (body["metadata"] for body in found if _is_ours(body["metadata"].get("labels") or {}, settings))
+    return {str(each["name"]): {**each, "annotations": _read(each.get("annotations") or {})} for each in ours}
+
+
+def _read(annotations: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in annotations.items() if name in (configmap.TOOLING, SUMMARY, INSTANCE) and len(text) <= LONGEST}
 
 
 def _is_ours(labels: Mapping[str, str], settings: Settings) -> bool:

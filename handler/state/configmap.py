@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 from handler.model.advice import advice
@@ -28,6 +29,7 @@ from handler.state.record_format import (
     field_rule,
     gzipped_text,
     inflated,
+    length_of,
     read_fields,
     read_record,
     read_value,
@@ -211,15 +213,25 @@ def _data_fields(body: Body) -> Iterator[tuple[str, Any]]:
     for name in _PLAIN:
         if name in data:
             yield name, lambda name=name: {name: read_value(name, field_rule(State, name), data[name])}
-    names = {camel(name): name for name in _SINGLE}
+    names, is_large = {camel(name): name for name in _SINGLE}, text_length(body) > INFLATED
     for key in _KEYS:
         plain, zipped = data.get(f"{key}.json"), binary.get(f"{key}.json.gz")
         if plain is None and zipped is None and key != "target":
             continue
         shown = f"{key}.json" if zipped is None else f"{key}.json.gz"
-        yield shown, lambda key=key, plain=plain, zipped=zipped: _part(key, names, plain, zipped)
+        load = partial(_part, key, names, plain, zipped)
+        yield shown, _too_large if is_large and key != "target" else load
     for stranger in sorted({*data} - {*_PLAIN, *(f"{key}.json" for key in _KEYS)} | {*binary} - {f"{key}.json.gz" for key in _KEYS}):
         yield stranger[:80], _unknown
+
+
+def text_length(body: Body) -> int:
+    """Return how long the texts of all parts of a record are together, inflated."""
+    return sum(len(str(text)) for text in (body.get("data") or {}).values()) + sum(map(length_of, (body.get("binaryData") or {}).values()))
+
+
+def _too_large() -> dict[str, Any]:
+    raise ValueError(f"is too large: all parts together may have {INFLATED} bytes")
 
 
 def _unknown() -> dict[str, Any]:

@@ -204,9 +204,14 @@ def _pulse(body: Body, now: float) -> Pulse:
             return nothing
 
     watched = part(_HEALTH, _watched, None)
+    latest = now + EVERY  # what says that it is later isn't believed; nearly now it may be: clocks differ
+    watched = watched if watched and watched.renewed <= latest else None
     if watched:
         watched = replace(watched, since=min(part(_SINCE, seconds_of, 0.0), watched.renewed))
-    return Pulse(now, watched, part(_SERVERS, _servers, {}), part(_TARGETS, _targets, {}))
+    servers: dict[str, Server] = part(_SERVERS, _servers, {})
+    targets: dict[str, tuple[str, float]] = part(_TARGETS, _targets, {})
+    servers = {name: each for name, each in servers.items() if each.renewed <= latest}
+    return Pulse(now, watched, servers, {name: each for name, each in targets.items() if 0 <= each[1] <= latest})
 
 
 def _watched(text: str) -> Beat | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from handler.model.names import state_name
 from handler.state.configmap import SUMMARY, read_summary
-from handler.state.summary import Summary
+from handler.state.summary import LONGEST, Summary
 
 MOST = 4096
 """Records of which it is kept; of more, the one that was read first goes."""
@@ -28,6 +28,8 @@ def summary_in(metadata: Mapping[str, Any]) -> Summary | None:
     if known is not None and known[0] == text:
         return known[1]
     found = read_summary(text)
+    if len(text) > LONGEST:  # not kept: it would be as large as its writer likes
+        return found
     with _lock:
         if place not in _known and len(_known) >= MOST:
             del _known[next(iter(_known))]

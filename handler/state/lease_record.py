@@ -43,7 +43,7 @@ class LeaseRecord:
         return cls(
             uid=metadata["uid"],
             holder=printable(spec.get("holderIdentity") or ""),
-            transitions=spec.get("leaseTransitions") or 0,
+            transitions=_count(spec.get("leaseTransitions")),
             duration=min(float(spec.get("leaseDurationSeconds") or 0), _LONGEST),
             renewed=_seconds(spec.get("renewTime")),
             requested=(metadata.get("annotations") or {}).get(REQUESTED) or "",
@@ -67,6 +67,10 @@ def _seconds(text: Any) -> float:
         return 0.0
 
 
+def _count(transitions: Any) -> int:
+    return max(transitions, 0) if isinstance(transitions, int) else 0
+
+
 def new_lease(namespace: str, name: str) -> Body:
     """Return the body of a Lease that was never held."""
     return {
@@ -85,7 +89,7 @@ def taken(body: Body, holder: str, duration: float, now: float) -> Body:
         "leaseDurationSeconds": math.ceil(duration),
         "acquireTime": micro_time(now),
         "renewTime": micro_time(now),
-        "leaseTransitions": (spec.get("leaseTransitions") or 0) + 1,
+        "leaseTransitions": (_count(spec.get("leaseTransitions")) + 1) % 2**31,  # the API server's is an int32
     }
     return without_request({**body, "spec": fresh})
 

@@ -36,8 +36,8 @@ def stamp(seconds: float) -> str:
 
 
 def seconds_of(text: str) -> float:
-    """Read RFC 3339 in UTC (`Z`) as seconds since the epoch. Raises ValueError on anything else."""
-    if len(text) > 32 or not text.endswith("Z"):
+    """Read RFC 3339 in UTC (`Z`) of the years 1970 to 2999 as seconds since the epoch. Raises ValueError on anything else."""
+    if len(text) > 32 or not text.endswith("Z") or not "1970" <= text < "3000":
         raise ValueError("expected a time like 2026-01-31T12:00:00Z")
     return datetime.fromisoformat(text).timestamp()
 
@@ -45,6 +45,14 @@ def seconds_of(text: str) -> float:
 def gzipped_text(text: bytes) -> str:
     """Return a text gzipped, as base64; the same each time."""
     return base64.b64encode(gzip.compress(text, mtime=0)).decode()
+
+
+def length_of(zipped: Any) -> int:
+    """Return how many bytes a gzipped text says it is of: with another number `inflated` refuses it."""
+    try:
+        return int.from_bytes(base64.b64decode(str(zipped)[-8:])[-4:], "little")
+    except ValueError:
+        return 0
 
 
 def inflated(zipped: Any) -> bytes:

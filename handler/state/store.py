@@ -15,8 +15,9 @@ from handler.model.errors import Busy, LeaseLost, Moved, Problem, StateInvalid, 
 from handler.model.names import state_name
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
 from handler.state.commit_status_update import only_shown
-from handler.state.configmap import SUMMARY, decode, encode, summary_of
+from handler.state.configmap import SUMMARY, decode, encode, summary_of, text_length
 from handler.state.record import Progress, State
+from handler.state.record_format import INFLATED
 
 Keep = Callable[[State | None, State], State]
 """Completes a state that is about to be written over another one, None: over none."""
@@ -241,7 +242,7 @@ def fitted(state: State, namespace: str, tooling: str) -> tuple[State, Body]:
     """
     for smaller in _trimmed(state):
         body = encode(smaller, namespace, tooling)
-        if size(body) <= LIMIT:
+        if size(body) <= LIMIT and text_length(body) <= INFLATED:
             return decode(body, namespace, state.target, tooling), body
     raise StateInvalid.of(
         f"ConfigMap/{namespace}/{state_name(state.target)}",

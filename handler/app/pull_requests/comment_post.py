@@ -49,7 +49,7 @@ class PlanComment:
         """Let the comment say this. Raises what the host, the record and `make` raise; Busy: another server writes it just now."""
         state = self.store.read().state
         known = self._known(state) or RecordedPullRequest(self.number)
-        if known.writer and time.time() - seconds_of(known.since) < WRITING:
+        if known.writer and known.since and abs(time.time() - seconds_of(known.since)) < WRITING:
             raise self._busy()
         found = self.api.comment(self.number, known.comment) if known.comment else None
         is_known = found is not None and found.author == known.account and _digest(found.text) in (known.digest, known.next)

@@ -247,3 +247,11 @@ def test_a_record_keeps_the_comments_of_so_many_pull_requests(ours: Ours, store:
     assert state is not None
     assert len(state.pull_requests) == MOST_PULL_REQUESTS
     assert state.pull_requests[0].number == MOST_PULL_REQUESTS + 3
+
+
+@pytest.mark.parametrize("since", ["2999-01-01T00:00:00Z", ""])
+def test_a_writer_that_began_at_no_time_that_can_be_hinders_no_one(ours: Ours, comments: Comments, since: str) -> None:
+    ours(12).show(said("one"))
+    ours(12).store.update(lambda state: replace(state, pull_requests=(RecordedPullRequest(12, writer="x", since=since),)))
+    ours(12).show(said("two"))
+    assert comments.writes == 2

@@ -12,7 +12,7 @@ from handler.app.record_summaries import TOOLING, listed
 from handler.config.git_settings import Repository, directory_url
 from handler.config.settings import Settings
 from handler.plan.inventory import TargetMarks
-from handler.state.configmap import encode
+from handler.state.configmap import INSTANCE, SUMMARY, encode
 from handler.state.former import RecordName
 from handler.state.record import State
 from tests.fakes.engine import ONE, SHOP, cluster, engine
@@ -94,3 +94,12 @@ def test_former_places_are_the_names_and_namespaces_of_before_but_its_own() -> N
     settings = replace(MOVED, state_namespace_from="first")
     found = former_places(settings, replace(TARGET, name="store", renamed_from="shop"))
     assert [(each.name, each.namespace) for each in found] == [("store", "first"), ("shop", "first"), ("shop", "gitops")]
+
+
+def test_of_a_records_annotations_only_what_is_read_is_listed() -> None:
+    body = encode(blank(target="shop", commit=sha()), "anneal-system", TOOLING)
+    body["metadata"]["annotations"] |= {"x": "y", INSTANCE: "z" * 200_000}
+    objects = FakeObjects()
+    objects.create(body)
+    (found,) = listed(objects, replace(MOVED, state_namespace="anneal-system", installation="default")).values()
+    assert set(found["annotations"]) == {"applyset.kubernetes.io/tooling", SUMMARY}

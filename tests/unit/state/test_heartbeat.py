@@ -267,3 +267,22 @@ def test_health_that_is_watched_again_after_a_gap_is_known_since_then(since: flo
     recorded = TargetHealth("healthy", stamp(NOW - ago), stamp(NOW - ago))
     found = known(recorded, Beat(NOW - 10, 180.0, since), NOW, 1800.0)
     assert (found.state, found.since) == ("healthy", stamp(NOW - known_since))
+
+
+@pytest.mark.parametrize("later", ["9999-12-31T23:59:59.999999Z", "2999-12-31T23:59:59Z", micro_time(NOW + 2 * EVERY)])
+def test_what_is_said_to_be_later_than_now_is_not_believed_and_hinders_no_renewal(cluster: Cluster, later: str) -> None:
+    cluster.lease.renew(signs("one", "shop", watched=(0.0, 60.0)))
+    servers = f'{{"two": {{"version": "1", "renewed": "{later}"}}}}'
+    cluster.write(
+        {
+            "anneal.dev/health": f"{later} 60",
+            "anneal.dev/health-since": later,
+            "anneal.dev/servers": servers,
+            "anneal.dev/targets": f'{{"shop": ["two", {10**30}], "web": ["two", -{10**30}]}}',
+        }
+    )
+    found = cluster.lease.read()
+    assert (found.watched, found.servers, found.targets) == (None, {}, {})
+    cluster.lease.renew(signs("one", "shop", watched=(0.0, 60.0)))
+    found = cluster.lease.read()
+    assert (found.watched, list(found.servers), found.looked("shop")) == (Beat(NOW, 60.0), ["one"], NOW)

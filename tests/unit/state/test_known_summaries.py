@@ -10,6 +10,7 @@ from handler.state import known_summaries
 from handler.state.configmap import SUMMARY, summary_of
 from handler.state.known_summaries import forget_summary, summary_in
 from handler.state.record import State
+from handler.state.summary import LONGEST
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +46,8 @@ def test_of_what_is_gone_or_too_many_nothing_stays(monkeypatch: pytest.MonkeyPat
     forget_summary("ns", "b")
     forget_summary("ns", "never")
     assert [name for _, name in known_summaries._known] == ["anneal-c"]
+
+
+def test_what_is_too_long_to_be_read_is_not_kept() -> None:
+    assert summary_in({"namespace": "ns", "name": "anneal-shop", "annotations": {SUMMARY: "x" * (LONGEST + 1)}}) is None
+    assert not known_summaries._known

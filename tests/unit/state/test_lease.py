@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from handler.model.errors import Busy, LeaseLost
+from handler.state.lease_record import LeaseRecord, new_lease, taken
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.lease_inspection import NAME, Make, body, lost
@@ -212,3 +213,11 @@ def test_a_foreign_lease_without_a_duration_is_watched_for_ours(lock: Make, obje
     began = world.now
     lock().acquire(wait=15)
     assert world.now - began >= 15
+
+
+@pytest.mark.parametrize(("transitions", "next_one"), [(2**31 - 1, 0), (-5, 1), ("7", 1), (None, 1)])
+def test_a_lease_is_taken_whatever_its_count_of_transitions_is(transitions: object, next_one: int) -> None:
+    next_body = taken({**new_lease("anneal-system", NAME), "spec": {"leaseTransitions": transitions}}, "one", 30.0, 1.0)
+    assert next_body["spec"]["leaseTransitions"] == next_one
+    of = LeaseRecord.of({"metadata": {"uid": "u"}, "spec": {"leaseTransitions": transitions, "renewTime": "9999-12-31T23:59:59.999999Z"}})
+    assert (of.transitions >= 0, of.renewed) == (True, 0.0)

@@ -112,3 +112,9 @@ def test_a_fact_of_a_refusal_found_as_it_was_has_not_changed(facts: RefusalFacts
     assert facts.changed(space) is None
     absent = Fact("shop", "Namespace", "v1", "namespaces")
     assert facts.changed([absent]) == absent, "it is there by now"
+
+
+def test_more_facts_than_a_refusal_has_are_not_looked_at() -> None:
+    nothing: Any = None
+    many = [Fact(f"n{number}", "ConfigMap", "v1", "configmaps", "shop") for number in range(MOST + 1)]
+    assert RefusalFacts(nothing, nothing, NoSiblings()).changed(many) == many[MOST]
