@@ -81,7 +81,7 @@ def test_flags_win_over_the_environment_and_both_reach_the_web_process(
         return door({"ANNEAL_ACCESS_LOG": "of the environment"})
 
     def became(_program: str, command: list[str], environ: Mapping[str, str]) -> None:
-        called.extend((command[1:], environ))
+        called.extend((command[1:], {name: value for name, value in environ.items() if name != "PYTHONPATH"}))
         raise SystemExit
 
     monkeypatch.setattr(serving, "supervised", supervised)
@@ -91,7 +91,7 @@ def test_flags_win_over_the_environment_and_both_reach_the_web_process(
     (tmp_path / "anneal.yaml").write_text(CONFIG)
     done = CliRunner().invoke(serve, ["-c", str(tmp_path / "anneal.yaml"), *arguments], env=environment)
     assert done.exit_code == 0, done.output
-    assert called == [bind, ["-m", "handler.web"], web]
+    assert called == [bind, ["-P", "-m", "handler.web"], web]
 
 
 def healthy(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
