@@ -132,10 +132,10 @@ def _from_lease(name: str, row: TargetRow) -> NextStep | None:
     if row.lease and row.lease.renewing:
         looks = _looking(row.state.status)
         waits = ", and waits for what isn't gone yet, as said below; to see what holds it:" if looks else ""
-        return NextStep(f"{row.lease.holder} works on it now{waits}", looks, urgent=False)
+        return NextStep(f"{quoted(row.lease.holder)} works on it now{waits}", looks, urgent=False)
     if row.lease:
         return NextStep(
-            f"{row.lease.holder} holds it and hasn't renewed for {row.lease.age:.0f} s; the next run takes over, or:",
+            f"{quoted(row.lease.holder)} holds it and hasn't renewed for {row.lease.age:.0f} s; the next run takes over, or:",
             advice("anneal unlock {}", name),
         )
     status = row.state.status
@@ -291,11 +291,11 @@ def server_text(row: TargetRow) -> str:
     looked = pulse.looked(name)
     seen = f"looked {span(pulse.now - looked)} ago" if looked else "hasn't looked yet"
     if server := pulse.server(name):
-        return f"{server.name} ({server.version}) {seen}"
+        return f"{quoted(server.name)} ({quoted(server.version)}) {seen}"
     if pulse.last is None:
         return "no server has ever looked after it"
     if pulse.runs(pulse.last):
-        return f"no running server looks after it: {pulse.last.name} has another configuration"
+        return f"no running server looks after it: {quoted(pulse.last.name)} has another configuration"
     since = max(looked, pulse.servers[pulse.targets[name][0]].renewed) if looked and pulse.targets[name][0] in pulse.servers else looked
     return f"no server has looked after it for {span(pulse.now - (since or pulse.last.renewed))}"
 
@@ -341,7 +341,9 @@ def _from_leftovers(target: Target, state: State) -> NextStep | None:
     siblings = sorted({orphan.sibling for orphan in state.orphans if orphan.sibling})
     if siblings:
         return NextStep(
-            f"what it has given up isn't taken yet; to let {siblings[0]} take it:", advice("anneal apply {}", siblings[0]), urgent=False
+            f"what it has given up isn't taken yet; to let {quoted(siblings[0])} take it:",
+            advice("anneal apply {}", siblings[0]),
+            urgent=False,
         )
     return _from_orphans(target, state.orphans)
 

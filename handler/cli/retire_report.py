@@ -12,6 +12,7 @@ from handler.model.advice import advice, together
 from handler.model.names import IDENTITY, PART_OF, Identity, kubectl
 from handler.model.numbers import many
 from handler.model.plan import Change
+from handler.model.quotation import quoted
 from handler.plan.dependants import may_own_more
 
 
@@ -22,9 +23,9 @@ def show(output: Output, shown: Retirement, notes: Sequence[str]) -> None:
     for line in notes:
         output.line(line, "warn")
     if shown.state.repository:
-        output.line(f"its record is of repository {shown.state.repository}, installation {shown.state.installation}")
+        output.line(f"its record is of repository {quoted(shown.state.repository)}, installation {quoted(shown.state.installation)}")
     if state := shown.state.suspend:
-        output.line(f"it is suspended by {state.by}: {state.reason or 'no reason given'}", "warn")
+        output.line(f"it is suspended by {quoted(state.by)}: {quoted(state.reason) if state.reason else 'no reason given'}", "warn")
 
 
 def summary(shown: Retirement, namespace: str = "") -> list[str]:

@@ -61,7 +61,8 @@ def counted(path: Path, read: Reads, environ: Mapping[str, str], output: Output,
 def trusts(path: Path, read: Reads, environ: Mapping[str, str]) -> bool:
     """Whether a person said that a configuration counts, with what it reaches now. Raises ConfigInvalid: it has mistakes."""
     place = _place(path, environ)
-    return place is not None and _remembered(place) == _judged(path, read)[1].digest
+    known = _remembered(place) if place else ""
+    return bool(known) and known == _judged(path, read)[1].digest
 
 
 def remember(path: Path, read: Reads, environ: Mapping[str, str]) -> bool:

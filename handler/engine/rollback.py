@@ -78,7 +78,7 @@ def _unproven(run: RunContext, error: AnnealError) -> AnnealError:
     try:
         run.deps.preparer.prove(run.state.commit, run.revision.head)
     except CommitUnproven as unproven:
-        fix = advice("push what mends it; or, at a terminal: anneal apply {} --commit SHA --force", run.job.target)
+        fix = advice("push what mends it; or, in a shell: anneal apply {} --commit SHA --force", run.job.target)
         said = f"the rollback to {run.state.commit[:12]} fails"
         back = (replace(each, message=f"{said}: {each.message}", fix=fix) for each in unproven.problems)
         return type(error)(*back, *error.problems)

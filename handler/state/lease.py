@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import NoReturn, Protocol, Self
 
 from handler.model.errors import AnnealError, Busy, LeaseLost, Moved
+from handler.model.quotation import quoted
 from handler.state.cluster_port import Body, StateObjects, create_in_namespace, replace_same
 from handler.state.lease_record import REQUESTED, LeaseRecord, annotated, freed, new_lease, renewed, taken, without_request
 from handler.state.record_format import stamp
@@ -193,7 +194,7 @@ class HeldLease:
             self._lose("was deleted")
         found = LeaseRecord.of(body)
         if (found.token, found.holder) != (self.token, self._record.holder):
-            self._lose(f"is held by {found.holder}" if found.holder else "was freed by force")
+            self._lose(f"is held by {quoted(found.holder)}" if found.holder else "was freed by force")
         self._body = body
 
     def _lose(self, reason: str) -> NoReturn:
@@ -261,7 +262,7 @@ class LeaseLock:
                     requested()
                 self.request()
             elif late or self.clock.wait(stop, min(max(wait, 0.0), self._pause())):
-                raise Busy.of(self._subject, f"{LeaseRecord.of(body).holder} holds it; it runs again when it is done")
+                raise Busy.of(self._subject, f"{quoted(LeaseRecord.of(body).holder)} holds it; it runs again when it is done")
 
     def request(self) -> bool:
         """Ask the holder to run again when it is done; False: it is free. Raises Moved after ten tries.
@@ -303,7 +304,9 @@ class LeaseLock:
                 return ""
             first = first or found
             if found.tenure != first.tenure:
-                raise Busy.of(self._subject, f"{found.holder} holds it and renews it", fix="suspend the target, or end that process first")
+                raise Busy.of(
+                    self._subject, f"{quoted(found.holder)} holds it and renews it", fix="suspend the target, or end that process first"
+                )
             if expired:
                 try:
                     replace_same(self.objects, freed(body))
@@ -311,7 +314,7 @@ class LeaseLock:
                     continue
                 return found.holder
             if self.clock.wait(stop, self._pause()):
-                raise Busy.of(self._subject, f"{found.holder} holds it; it wasn't watched long enough to know whether it lives")
+                raise Busy.of(self._subject, f"{quoted(found.holder)} holds it; it wasn't watched long enough to know whether it lives")
 
     def _pause(self) -> float:
         return min(1.0, self.duration / 10)

@@ -146,7 +146,7 @@ def test_a_missing_reference_that_git_doesnt_declare_is_refused_by_the_dry_run(s
     block = f"{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: typo, namespace: {shop.name}}}}}"
     assert f'serviceaccount "typo" not found”; declare it in the same path: {block}; or correct the name' in lost
     (late,) = (line for line in lines if f"Pod/{shop.name}/early" in line)
-    assert f'annotations: {{config.kubernetes.io/depends-on: "/namespaces/{shop.name}/ServiceAccount/late"}}' in late
+    assert f"annotations: {{config.kubernetes.io/depends-on: /namespaces/{shop.name}/ServiceAccount/late}}" in late
     (nobody,) = (line for line in lines if f"Pod/{shop.name}-new/orphan" in line)
     assert f'names serviceaccount "nobody", which isn\'t there when it is created: Namespace/{shop.name}-new is only being made' in nobody
     assert len(lines) == 3, lines

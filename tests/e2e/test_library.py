@@ -129,7 +129,7 @@ def test_a_trigger_of_an_outside_package_asks_for_runs(acme: Acme, kubectl: Kube
         lines = [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
         return [line["commit"] for line in lines if (line.get("outcome"), line.get("trigger")) == ("applied", trigger)]
 
-    command = [sys.executable, "main.py", "run", "--trigger", "spool"]
+    command = [sys.executable, "main.py", "-c", "anneal.yaml", "run", "--trigger", "spool"]
     with log.open("wb") as said, subprocess.Popen(command, cwd=acme.directory, stderr=said) as process:
         try:
             until(lambda: triggers("tick"), told=log.read_text)

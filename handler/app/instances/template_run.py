@@ -38,6 +38,7 @@ from handler.model.manifest import canonical
 from handler.model.names import run_id
 from handler.model.numbers import many
 from handler.model.plan import Hold, Plan
+from handler.model.quotation import quoted
 from handler.model.result import Outcome, Result, TargetStanding
 from handler.plan import guards
 from handler.state.configmap import INSTANCE, read_instance
@@ -286,8 +287,8 @@ class _TemplateRun:
     def _raise_if_suspended(self, state: State) -> None:
         suspend = suspension(self.template, state, self.handler.now())
         if suspend is not None:
-            by = "in the configuration" if suspend is CONFIGURED else f"by {suspend.by}"
-            seen = f"suspended {by}, and all its instances with it: {suspend.reason or 'no reason given'}"
+            by = "in the configuration" if suspend is CONFIGURED else f"by {quoted(suspend.by)}"
+            seen = f"suspended {by}, and all its instances with it: {quoted(suspend.reason) if suspend.reason else 'no reason given'}"
             raise Suspended.of(f"target {self.template.name}", seen, fix=advice("anneal resume {}", self.template.name))
 
     # --- what runs

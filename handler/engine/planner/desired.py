@@ -169,7 +169,7 @@ class Preparer:
         if why:
             name = self.target.name
             seen = f"commit {sha[:12]} isn't proven to be on {self.target.revision}, and nothing of it is rendered or written: {why}"
-            fix = "to follow the revision again: `anneal unpin {}`; to vouch for it, at a terminal: `anneal apply {} --commit SHA --force`"
+            fix = "to follow the revision again: `anneal unpin {}`; to vouch for it, in a shell: `anneal apply {} --commit SHA --force`"
             raise CommitUnproven.of(f"target {name}", seen, fix=advice(fix, name, name))
 
     def prepare(

@@ -20,6 +20,7 @@ from handler.model.errors import AnnealError, ClusterUnavailable, Moved, PathMis
 from handler.model.instance import template_of
 from handler.model.names import PART_OF, Identity
 from handler.model.plan import Change
+from handler.model.quotation import quoted
 from handler.model.render import RecordedRender
 from handler.model.rollout import Mode
 from handler.plan.admission import Desired
@@ -320,7 +321,7 @@ class SiblingQuestions:
         if state and suspend and state.commit not in ("", self.head):
             by_hand = f"removing `suspend: true` from target {name} in anneal.yaml"
             way_out = by_hand if suspend is CONFIGURED else advice("`anneal resume {}`", name)
-            return StandingCommit(state.commit, f"is suspended by {suspend.by}", way_out)
+            return StandingCommit(state.commit, f"is suspended by {quoted(suspend.by)}", way_out)
         if sibling.apart and state and (on := (state.attempt or state).commit) not in ("", self.head):
             way_out = advice("`anneal promote {}`" if sibling.target.revision.promoted else "`anneal apply {}`", name)
             return StandingCommit(on, f"follows commits of its own and is on {on[:12]}", way_out)

@@ -27,6 +27,7 @@ from handler.model.names import FIELD_MANAGER, Identity, run_id
 from handler.model.outside_inputs import APIS, OutsideInputs
 from handler.model.plan import Change, Hold, Plan, tally
 from handler.model.queue_view import ALONE, QueueView
+from handler.model.quotation import quoted
 from handler.model.refs import Head
 from handler.model.render import UPGRADED, RecordedRender
 from handler.model.result import ONLY_PLANNED, Outcome, Result, summed
@@ -219,7 +220,7 @@ class RunContext:
             raise Suspended.of(f"target {self.job.target}", "suspended in the configuration (anneal.yaml)", fix=fix)
         if suspend:
             until = f" until {suspend.until}" if suspend.until else ""
-            seen = f"suspended by {suspend.by}{until}: {suspend.reason or 'no reason given'}"
+            seen = f"suspended by {quoted(suspend.by)}{until}: {quoted(suspend.reason) if suspend.reason else 'no reason given'}"
             raise Suspended.of(f"target {self.job.target}", seen, fix=advice("anneal resume {}", self.job.target))
 
     def between(self) -> None:

@@ -23,6 +23,7 @@ from handler.engine.run.readiness import allowing
 from handler.model.advice import advice
 from handler.model.errors import AuthorError, OperatorError, RolloutFailed
 from handler.model.health import HealthState
+from handler.model.quotation import quoted
 from handler.model.result import Outcome, Result
 from handler.state import run_history
 from handler.state.record import Progress, State, StepRecord
@@ -139,14 +140,14 @@ _Said = tuple[str, str, str, str]  # status, reason and message of the whole, an
 def _overall(target: Target, state: State | None, now: float) -> _Said:
     if pause := suspension(target, state, now):
         out = "set `suspend: false` in anneal.yaml" if pause is CONFIGURED else advice("anneal resume {}", target.name)
-        why = f": {pause.reason}" if pause.reason else ""
-        return _UNKNOWN, "Suspended", f"suspended by {pause.by}{why}; to go on: {out}", _current(state)
+        why = f": {quoted(pause.reason)}" if pause.reason else ""
+        return _UNKNOWN, "Suspended", f"suspended by {quoted(pause.by)}{why}; to go on: {out}", _current(state)
     if state is None:
         return _UNKNOWN, "NotStarted", "its first run hasn't begun", NOT_STARTED
     if target.instance and target.instance.terminating:
         return _FALSE, "Pruning", "it is being deleted; its objects are pruned once it is gone: a finalizer may keep it", IN_PROGRESS
     if state.held:
-        way = advice("{text}; to allow it: {text}", "; ".join(state.held.reasons), allowing(target.name, state.held))
+        way = advice("{text}; to allow it: {text}", "; ".join(map(quoted, state.held.reasons)), allowing(target.name, state.held))
         return _FALSE, "Held", way, _current(state)
     if state.awaits:
         on = "; ".join(f"waiting for {each.testimony}" for each in state.awaits.on)
@@ -164,7 +165,7 @@ def _of_phase(target: Target, state: State) -> _Said:
         return _of_attempt(state, state.attempt.commit)
     if state.pin and state.pin.automatic:
         out = advice("push what mends it, or try it once more: anneal unpin {}", target.name)
-        return _FALSE, "RolledBack", f"rolled back to {state.commit[:12]}: {state.pin.reason}; {out}", HAS_FAILED
+        return _FALSE, "RolledBack", f"rolled back to {state.commit[:12]}: {quoted(state.pin.reason)}; {out}", HAS_FAILED
     return _applied(target.name, state) if state.commit else (_UNKNOWN, "NotStarted", status.message, NOT_STARTED)
 
 

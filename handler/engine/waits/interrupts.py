@@ -19,6 +19,7 @@ from handler.engine.run.push_lag import WAITS
 from handler.engine.run.readiness_look import obstacles
 from handler.model.errors import AnnealError, AuthorError, NewerHead
 from handler.model.event import Job
+from handler.model.quotation import quoted
 from handler.state.record import Pin
 
 HEAD_EVERY = 10.0  # seconds between two looks at the git host and at the record without a request in this process
@@ -88,7 +89,7 @@ class Interrupts:
     def _look_at_record(self) -> None:
         found = self.run.refresh()
         if found.pin != self._pin:
-            seen = f"pinned to {found.pin.commit[:12]} by {found.pin.by}" if found.pin else "unpinned"
+            seen = f"pinned to {found.pin.commit[:12]} by {quoted(found.pin.by)}" if found.pin else "unpinned"
             raise NewerHead.of(f"target {self.run.job.target}", f"it was {seen} while this commit was waited for")
 
     def _look_at_head(self, since: float) -> None:
