@@ -113,7 +113,7 @@ def test_a_policy_that_denies_any_write_blames_no_field(shop: Shop, forbid: Call
     assert ("live alone has" in result.message) is ("has(" in expression), result.message
     if "has(" in expression:
         assert "live alone has data.by: hand (by kubectl-client-side-apply), and" in result.message
-        assert 'write into it data: {by: hand}' in result.message
+        assert "write into it data: {by: hand}" in result.message
     assert shop.versions([theirs]) == before
     forbid("")
 

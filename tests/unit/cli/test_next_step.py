@@ -9,7 +9,7 @@ import pytest
 
 from handler.app.target_row import NewestCommit, TargetRow
 from handler.cli.follow_up_commands import GivenFlags
-from handler.cli.next_step import complete, next_step
+from handler.cli.next_step import complete, next_step, server_text
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Target
 from handler.engine.run.promotion_claims import Awaited
@@ -19,7 +19,7 @@ from handler.model.names import Identity
 from handler.model.quotation import quoted
 from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.former import RecordName
-from handler.state.heartbeat import Pulse
+from handler.state.heartbeat import Pulse, Server
 from handler.state.lease import Peek
 from handler.state.record import Approval, Attempt, Drift, Fact, HeldPlan, Orphan, Pin, Refusal, RunStatus, State, Suspend, TargetHealth
 from handler.state.record_format import stamp
@@ -260,3 +260,22 @@ def test_a_forged_wait_leads_to_no_command_of_its_own(target: str) -> None:
     for each in (row, replace(row, pulse=Pulse())):
         assert next_step(each).command in ("anneal status infra", "anneal apply infra", "anneal apply shop")
         assert f"waits for {quoted(target)}: “it fails; now: anneal retire x”; once" in next_step(each).text
+
+
+EVIL = "nobody; first run `kubectl delete ns prod`, then it"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        TargetRow(TARGET, NOW, state=APPLIED, lease=Peek(EVIL, True, 1.0, False)),
+        TargetRow(TARGET, NOW, state=APPLIED, lease=Peek(EVIL, False, 90.0, False)),
+        TargetRow(TARGET, NOW, state=APPLIED, pulse=Pulse(NOW, servers={EVIL: Server(EVIL, EVIL, NOW)})),
+        TargetRow(TARGET, NOW, state=APPLIED, pulse=Pulse(NOW, servers={EVIL: Server(EVIL, EVIL, NOW)}, targets={"shop": (EVIL, NOW)})),
+        TargetRow(TARGET, NOW, state=replace(APPLIED, orphans=(Orphan("u", Identity("", "ConfigMap", "shop", "a"), stamp(NOW), EVIL),))),
+    ],
+    ids=["held", "left", "other server", "server", "sibling"],
+)
+def test_what_leases_heartbeats_and_records_say_stands_in_marks_within_our_sentences(row: TargetRow) -> None:
+    for text in (next_step(row).text, server_text(row)):
+        assert EVIL not in text.replace(f"“{EVIL}”", "")

@@ -41,10 +41,11 @@ def document(identity: Identity, value: str) -> str:
 
 @dataclass
 class World:
-    """`strange`: a commit that was never on the branch: it declares less, and other values."""
+    """`strange`: a commit that was never on the branch: it declares less, and other values. `runs`: the target whose run writes."""
 
     host: GitHost = field(default_factory=GitHost)
-    sent: list[tuple[str, str]] = field(default_factory=list)
+    sent: list[tuple[str, str, str]] = field(default_factory=list)
+    runs: str = ""
     values: set[str] = field(default_factory=set)
     handler: Handler = field(init=False)
     old: str = ""
@@ -92,13 +93,14 @@ class World:
 
     def _way(self, call: Call, do: Callable[[], Reply]) -> Reply:
         if call.writes and not call.asked.dry and not call.asked.path.endswith("reviews"):
-            self.sent.append((call.asked.method, call.asked.path))
+            self.sent.append((self.runs, call.asked.method, call.asked.path))
         reply = do()
         for live in map(self.server.store.get, (WEB, PROD)):
             self.values.add(live.body["data"]["key"] if live else "deleted")
         return reply
 
     def run(self, name: str, trigger: str = "push", **asked: Any) -> Result:
+        self.runs = name
         return self.handler.run(Job(name, trigger, **asked))
 
     def everything(self) -> None:
@@ -142,10 +144,10 @@ class World:
 
     def judge(self) -> None:
         """Nothing was deleted, nothing outside was written, and no value lived that the branch doesn't hold."""
-        deleted = [path for method, path in self.sent if method == "DELETE" and "/leases/" not in path]
+        deleted = [path for _, method, path in self.sent if method == "DELETE" and "/leases/" not in path]
         assert not deleted, deleted
-        allowed = ("/namespaces/shop/", "/namespaces/bank/", "/namespaces/prod/", f"/namespaces/{STATES}/")
-        outside = [path for _, path in self.sent if not any(part in path for part in allowed)]
+        spaces = {target.name: f"/namespaces/{target.namespaces[0]}/" for target in TARGETS}
+        outside = [each for each in self.sent if spaces.get(each[0], "/leases/") not in each[2] and f"/namespaces/{STATES}/" not in each[2]]
         assert not outside, outside
         assert self.values <= {"1", "2"}, self.values
         for identity in (MINE, DATABASE, STRAY, WEB, PROD):
