@@ -87,7 +87,7 @@ def rbac(
     session.output.text(_PAGE if page else "")
     if any({"escalate", "bind"} & set(grant.verbs) for grant in granted):
         session.output.text(_ESCALATION)
-    session.output.text(_WHY if planning else "")
+    session.output.text(_PLANNED if planning else "")
     if at_home:
         session.output.text(_AT_HOME)
     for document in documents:
@@ -215,7 +215,7 @@ def _placed(body: dict[str, Any], target: Target, kinds: Iterable[Resource]) -> 
     return body
 
 
-_WHY = """\
+_PLANNED = """\
 # pullRequests.identity judges plans by dry-runs, for which the API server wants the rights of the writes; the policy refuses those writes.
 # Objects that no policy sees (admissionregistration.k8s.io), and roles, which no account may write that lacks their rights, aren't judged.
 """
