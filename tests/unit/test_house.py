@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -316,6 +317,19 @@ def test_no_public_class_has_the_name_of_another() -> None:
             if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
                 places.setdefault(each.name, []).append(name(path))
     assert {each: paths for each, paths in places.items() if len(paths) > 1} == {}
+
+
+def test_no_module_gives_a_name_twice() -> None:
+    """The second one would stand for both: a merge of two modules has done so."""
+    found = {name(path): twice for path in modules() if (twice := [each for each, times in Counter(_given(path)).items() if times > 1])}
+    assert found == {}
+
+
+def _given(path: Path) -> Iterator[str]:
+    for node in tree(path).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        yield from (each.id for each in targets if isinstance(each, ast.Name))
+        yield from [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
 
 
 def test_a_unit_test_is_called_like_the_module_or_package_it_judges() -> None:
