@@ -54,7 +54,7 @@ def test_a_range_query_has_a_sample_for_each_step_the_newest_last(metrics: Prome
 @pytest.mark.parametrize("query", ["errors{", "up[5m]", '"text"', "sum("])
 def test_a_query_whose_result_is_no_vector_or_scalar_is_the_authors(metrics: PrometheusClient, query: str, seconds: float) -> None:
     with pytest.raises(
-        RolloutFailed, match=r"can't evaluate the query: it is .*; see what it says: promtool query instant http"
+        RolloutFailed, match=r"can't evaluate the query: it is .*; see what it says: promtool query instant -- http"
     ) as refused:
         metrics.query("", query, seconds, 1.0)
     assert refused.value.problems[0].fix.endswith(shlex.quote(query))
