@@ -22,6 +22,7 @@ from handler.config import load
 from handler.config.reach import Reach, reach
 from handler.config.settings import Settings
 from handler.model.errors import ConfigInvalid
+from handler.model.quotation import escaped
 from handler.source.checkout import root_around
 
 _LONGEST, _HEAD = 200, 120  # characters of one name that are shown, the end of a path among them
@@ -89,8 +90,7 @@ def _question(path: Path, found: Reach) -> list[str]:
 
 def _one(text: str) -> str:
     """Return foreign text as one line that can't be taken for another, cut in its middle."""
-    plain = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
-    plain = re.sub("  +", lambda blanks: "\\x20" * len(blanks[0]), plain)
+    plain = re.sub("  +", lambda blanks: "\\x20" * len(blanks[0]), escaped(text))
     cut = f"{plain[:_HEAD]} … {len(plain) - _LONGEST:,} characters … {plain[_HEAD - _LONGEST :]}"
     return plain if len(plain) <= _LONGEST else cut
 

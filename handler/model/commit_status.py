@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
-from handler.model.tree import printable
+from handler.model.quotation import escaped
 
 TEXT = 140
 """Characters of a text: GitHub's limit, the smallest (docs.github.com, "Create a commit status")."""
@@ -53,5 +53,5 @@ def hashed(context: str, most: int) -> str:
 def fitting(text: str, most: int = TEXT) -> str:
     """Return a text as one line of so many characters, without what turns lines or hides in them; GitHub refuses those above U+FFFF."""
     words = " ".join("".join(each if each <= "\uffff" else "\ufffd" for each in text).split())
-    line = printable(words, 10 * len(words))  # an escape has up to six characters: nothing is cut here
+    line = escaped(words)
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from handler.model.quotation import printable
+from handler.model.quotation import escaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Problem:
         for name in ("subject", "message", "place"):
             text = str(getattr(self, name))
             if not text.isprintable():
-                object.__setattr__(self, name, printable(text, 10 * len(text)))  # escaped, never cut
+                object.__setattr__(self, name, escaped(text))
 
     def __str__(self) -> str:
         """Read as one line: `place: subject: message; fix`."""

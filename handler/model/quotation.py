@@ -18,10 +18,14 @@ _WORD = re.compile(r"[\w.:/@-]{0,253}")
 _GAP = re.compile(" {2,}")  # a terminal may break a line in a long one, so that what follows seems to begin a line
 
 
+def escaped(text: str) -> str:
+    """Return text as one line without what a terminal obeys, or what turns or hides text; nothing is cut."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def printable(text: str, limit: int = 300) -> str:
     """Return text fit for a log or a page: control characters, line breaks and bad bytes escaped, cut to `limit` characters."""
-    cut = text[:limit]
-    shown = cut if cut.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    shown = escaped(text[:limit])
     return shown if len(shown) <= limit and len(text) <= limit else shown[: limit - 1] + "…"
 
 

@@ -20,7 +20,7 @@ from functools import cache, partial
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from handler.model.names import Identity
-from handler.model.quotation import printable
+from handler.model.quotation import escaped
 from handler.model.to_json import camel
 
 R = TypeVar("R")
@@ -94,12 +94,8 @@ def _free_text(limit: int, shown: Callable[[str], str] = _as_it_is) -> FieldRule
     return FieldRule(lambda raw: write(read(raw)), write)
 
 
-def _line(text: str) -> str:
-    return printable(text, 10 * len(text))
-
-
 def _lines(text: str) -> str:
-    return "\n".join(map(_line, text.split("\n")))
+    return "\n".join(map(escaped, text.split("\n")))
 
 
 def _only(accepted: Callable[[Any], object], expected: str) -> Callable[[Any], Any]:
@@ -171,7 +167,7 @@ Time = Annotated[str, FieldRule(_time)]
 Token = Annotated[str, _form(r"[A-Za-z0-9-]{1,64}\.[0-9]{1,10}", "<lease uid>.<transitions>")]
 Tool = Annotated[str, _form("[A-Za-z0-9_-]{1,63}", "a tool, or the id of an ApplySet")]
 Message = Annotated[str, _free_text(4000, _lines)]
-Line = Annotated[str, _free_text(300, _line)]
+Line = Annotated[str, _free_text(300, escaped)]
 Path = Annotated[str, _free_text(4096)]
 Segment = Annotated[str, _form(r"(?!\.{1,2}$)[^/%?#\s\x00-\x1f\x7f\ud800-\udfff]{0,253}", "one segment of a URL's path")]
 ApiVersion = Annotated[str, _form(r"(?:(?:[a-z0-9][a-z0-9.-]{0,252}/)?[a-z][a-z0-9]{0,62})?", "an API version such as apps/v1")]
