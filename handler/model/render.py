@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,6 +47,10 @@ class Called:
     def namespaced(self) -> str:
         """The flag of a program that makes objects of one namespace; empty where every namespace is meant."""
         return advice("{words}", ["--namespace", self.namespaces[0]] if self.namespaces[0] != "*" else [])
+
+    def place(self, path: str) -> str:
+        """Return a directory or file of the repository as a command is given it."""
+        return posixpath.normpath(posixpath.join(self.directory, path))
 
     def applying(self, path: str) -> str:
         """Return the command that applies a path; where git has the files, by another name than the configured target's."""

@@ -100,7 +100,7 @@ def find(files: Iterable[tuple[str, bytes]]) -> FoundFolders:
 
 def chart_problem(path: str, called: Called, root: str, others: Sequence[str] = ()) -> Problem:
     """Return the problem of a Helm chart. `others`: the files that are neither Helm's nor kustomize's."""
-    build = advice("helm template {} {path} --include-crds{text}", called.name, _place(called, path), called.namespaced)
+    build = advice("helm template {} {path} --include-crds{text}", called.name, called.place(path), called.namespaced)
     seen = f"a Helm chart ({CHART}): Helm makes its objects, and this renderer reads plain manifests"
     return Problem(_shown(called, path), seen, fix=_ways("helm", path, build, "", [path], called, root, others))
 
@@ -112,7 +112,7 @@ def _kustomize(tree: Sequence[Folder], called: Called, root: str, others: Sequen
     seen = f"a kustomize folder ({one})" if len(tree) == 1 else f"{len(tree)} kustomize folders that belong together"
     rest = [_within(each, common) for each in leaves[1:]]
     others_too = f", or another of them: {', '.join(rest[:4])}{', …' if len(rest) > 4 else ''}" if rest else ""
-    build = advice("kustomize build {path}", _place(called, leaves[0]))
+    build = advice("kustomize build {path}", called.place(leaves[0]))
     fix = _ways("kustomize", leaves[0], build, others_too, [each.path for each in tree], called, root, others)
     if len(tree) == 1 and tree[0].lists and _is_whole(tree[0], places):
         ignoring = _ignoring([_within(tree[0].marker, root)], called, root)
@@ -128,7 +128,7 @@ def _ways(kind: str, path: str, build: str, note: str, folders: Iterable[str], c
         if path == root
         else advice("let another target render it: {path: {yaml}, renderer: {type: {yaml}}}", path, kind)
     )
-    by_hand = _beside(called, path, others).applying(_place(called, path))
+    by_hand = _beside(called, path, others).applying(called.place(path))
     made = advice("commit what this prints, instead: {text} > {}", build, f"{called.name}.yaml")
     text = (
         advice("{text}{text}; or {text}", own, note, made)
@@ -160,7 +160,7 @@ def _top(path: str, root: str, others: Sequence[str]) -> str:
 
 def _ignoring(lines: Sequence[str], called: Called, root: str) -> str:
     """Return the command that adds lines to the ignore file of what is rendered."""
-    return advice("printf '%s\\n'{words} >> {path}", lines, _place(called, posixpath.join(root, IGNORE_FILE)))
+    return advice("printf '%s\\n'{words} >> {path}", lines, called.place(posixpath.join(root, IGNORE_FILE)))
 
 
 def _leaves(tree: Sequence[Folder]) -> list[str]:
@@ -214,8 +214,4 @@ def _within(path: str, folder: str) -> str:
 
 
 def _shown(called: Called, path: str) -> str:
-    return f"{_place(called, path)}/"
-
-
-def _place(called: Called, path: str) -> str:
-    return posixpath.normpath(posixpath.join(called.directory, path))
+    return f"{called.place(path)}/"

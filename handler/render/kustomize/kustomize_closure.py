@@ -230,7 +230,7 @@ class Closure:
         """Yield each entry that would be fetched; one command vendors all that can be."""
         folders = [posixpath.dirname(f"/{place}") for reference, place in self._remote if reference.field in VENDORED]
         common = posixpath.commonpath(folders)[1:] if folders else ""
-        vendor = advice("in a checkout, commit what this writes: anneal vendor {path}", path_of(self.called, common))
+        vendor = advice("in a checkout, commit what this writes: anneal vendor {path}", self.called.place(common))
         for reference, place in self._remote:
             fix = vendor if reference.field in VENDORED else "download it beside this file, commit it, and name that"
             yield Problem(
@@ -288,11 +288,6 @@ def below(folder: str, text: str) -> str | None:
     """Return where a relative path leads from a directory of the repository, as kustomize joins them; None: out of it."""
     joined = posixpath.normpath(posixpath.join(folder, text.lstrip("/")))
     return None if joined == ".." or joined.startswith("../") else "" if joined == "." else joined
-
-
-def path_of(called: Called, path: str) -> str:
-    """Return a directory of the repository as a command is given it."""
-    return posixpath.normpath(posixpath.join(called.directory, path))
 
 
 Row = tuple[int, Mentions] | Problem
