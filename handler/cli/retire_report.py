@@ -25,7 +25,7 @@ def show(output: Output, shown: Retirement, notes: Sequence[str]) -> None:
     if shown.state.repository:
         output.line(f"its record is of repository {quoted(shown.state.repository)}, installation {quoted(shown.state.installation)}")
     if state := shown.state.suspend:
-        output.line(f"it is suspended by {quoted(state.by)}: {quoted(state.reason) if state.reason else 'no reason given'}", "warn")
+        output.line(f"it is suspended by {quoted(state.by)}: {quoted(state.reason) or 'no reason given'}", "warn")
 
 
 def summary(shown: Retirement, namespace: str = "") -> list[str]:

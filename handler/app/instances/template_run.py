@@ -288,7 +288,7 @@ class _TemplateRun:
         suspend = suspension(self.template, state, self.handler.now())
         if suspend is not None:
             by = "in the configuration" if suspend is CONFIGURED else f"by {quoted(suspend.by)}"
-            seen = f"suspended {by}, and all its instances with it: {quoted(suspend.reason) if suspend.reason else 'no reason given'}"
+            seen = f"suspended {by}, and all its instances with it: {quoted(suspend.reason) or 'no reason given'}"
             raise Suspended.of(f"target {self.template.name}", seen, fix=advice("anneal resume {}", self.template.name))
 
     # --- what runs

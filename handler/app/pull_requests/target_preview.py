@@ -104,7 +104,7 @@ def preview_target(handler: TargetRunner, target: Target, merge: MergeResult) ->
 
 def _is_untouched(handler: TargetRunner, target: Target, state: State, merge: MergeResult) -> bool:
     """Whether it is seen without a render that all it reads is the same before and after: the branch reads as what is deployed."""
-    own = ReadSet(tuple((path, "") for path in (target.path, target.rollout) if path or path == target.path))
+    own = ReadSet(tuple((path, "") for path in (target.path, *filter(None, (target.rollout,)))))
     if own.on(merge.now) != own.on(merge.then):  # what the record says was read isn't believed of that
         return False
     paths = ReadSet(tuple((path, "") for path in state.reads_paths))

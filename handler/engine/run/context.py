@@ -220,7 +220,7 @@ class RunContext:
             raise Suspended.of(f"target {self.job.target}", "suspended in the configuration (anneal.yaml)", fix=fix)
         if suspend:
             until = f" until {suspend.until}" if suspend.until else ""
-            seen = f"suspended by {quoted(suspend.by)}{until}: {quoted(suspend.reason) if suspend.reason else 'no reason given'}"
+            seen = f"suspended by {quoted(suspend.by)}{until}: {quoted(suspend.reason) or 'no reason given'}"
             raise Suspended.of(f"target {self.job.target}", seen, fix=advice("anneal resume {}", self.job.target))
 
     def between(self) -> None:
