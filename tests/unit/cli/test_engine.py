@@ -43,5 +43,6 @@ def test_a_target_that_runs_alone_by_the_clock_knows_all_others_and_needs_no_cre
     session = Session(Output(), {})
     session.settings = Settings((*early, late))
     clock_engine(session).build(replace(session.settings, targets=(late,), drift_interval=10_000_000.0))
+    assert handlers[0]._options.lives_on, "it counts the grace of orphans from its own first sight"
     assert promoters_of(handlers[0], late).names == ("early-eu", "early-us")
     assert handlers[0].settings.drift_interval == session.settings.drift_interval, "health that is older proves nothing"
