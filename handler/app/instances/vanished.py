@@ -1,8 +1,8 @@
 """Whether an instance's object is gone for certain; what else may hide it, says why nothing of the instance is pruned.
 
 Law: gone is what the server says isn't there (a GET), while it serves the kind by the definition that the record knows. A definition that
-is gone, goes, or was made anew has taken all of its objects along: that is no wish about any of them. What was let
-go within a minute is one entry of the template's history, so that it is counted across restarts.
+is gone, goes, or was made anew has taken all of its objects along: that is no wish about any of them. Instances that are let go within a
+minute are one entry of the template's history, so that they are counted across restarts.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
     neither       a record of this target in another state namespace refuses the run, with the line that takes it over
 
 Law: nothing is written here. Records are testimony: what they say of each other takes nothing over unless the configuration says so, too.
-A record of another installation is never a former one of ours, whatever it is called. Reads, settings and
-approvals aren't copied, so that the first plan is whole, under all guards. Until the old record says that it was taken over, runs of the
-old name may go on: what that knows by then is read again under its Lease. A record that takes another one over itself isn't taken over.
+A record of another installation is never a former one of ours, whatever it is called. Reads, settings and approvals aren't copied, so that
+the first plan is whole, under all guards. Until the old record says that it was taken over, runs of the old name may go on: what that knows
+by then is read again under its Lease. A record that takes another one over itself isn't taken over.
 """
 
 from __future__ import annotations
