@@ -24,6 +24,7 @@ from handler.model.to_json import plain
 from handler.queues.pending import Work
 from handler.worker.worker import Parts, Worker
 from tests.e2e.one_target import STATES, Shop, told
+from tests.e2e.serve_process import PATIENCE
 
 CANARY = "canary/7f3a9c&e1 d2+55b0"
 
@@ -63,7 +64,7 @@ def run(shop: Shop, job: Job) -> Result:
         results.append(shop.handler.run(asked))
         return results[-1]
 
-    parts = Parts(keep, TargetStatusReader(shop.settings, shop.handler.records))
+    parts = Parts(keep, TargetStatusReader(shop.settings, shop.handler.records, PATIENCE))
     worker = Worker(shop.settings, parts)
     worker._work(Work.of(job))
     SCRAPED.append(worker._metrics.text())
@@ -75,7 +76,7 @@ def surfaces(shop: Shop, logged: io.StringIO, *results: Result) -> dict[str, str
     state = shop.kubectl.tried("get", "cm", f"anneal-{shop.name}", "-n", STATES, "-o", "yaml").stdout
     stored = shop.handler.store(shop.target).read()
     row = TargetRow(shop.target, time.time(), state=stored.state)
-    reader = TargetStatusReader(shop.settings, shop.handler.records)
+    reader = TargetStatusReader(shop.settings, shop.handler.records, PATIENCE)
     assert logged.getvalue(), "the runs were logged"
     return {
         "results": repr(results),

@@ -25,7 +25,7 @@ from infra.githost import Host, Work
 from tests.e2e.documents import Document, config_map, deployment, job, pods, secret, service
 from tests.e2e.one_target import PATH, STATES, Shop
 from tests.e2e.rbac_rights import ALL, DEPLOYER, allow
-from tests.e2e.serve_process import until
+from tests.e2e.serve_process import PATIENCE, until
 from tests.e2e.workload_status import fated
 from tests.kubectl import Kubectl
 
@@ -74,7 +74,7 @@ class Scene:
     def fresh(self) -> None:
         """Forget what was looked at."""
         handler = self.shop.handler
-        reader = TargetStatusReader(self.shop.settings, handler.records)
+        reader = TargetStatusReader(self.shop.settings, handler.records, PATIENCE)
         inspector = Inspector(handler)
         self.api = WorkerApi(RunIndex(), reader, lambda _: {}, str, lambda: inspector)
 

@@ -128,9 +128,8 @@ def reached(tmp_path_factory: pytest.TempPathFactory) -> list[list[list[str]]]:
     for name in NAMES:
         (room / name).parent.mkdir(parents=True, exist_ok=True)  # what a command writes to
     programs = {word.partition(" ")[0] for word in PROGRAMS.split("|")} | {"base64", "grep"}
-    stubs = "\n".join(f"{each}() {{ printf '%s\\0' CALL \"$@\" >>{log}; }}" for each in sorted(programs - {"export", "printf"}))
-    stubs += f"\nprintf() {{ builtin printf '%s\\0' CALL \"$@\" >>{log}; }}\nexport() {{ builtin printf '%s\\0' CALL \"$@\" >>{log}; }}"
-    stubs = stubs.replace("{ printf", "{ builtin printf")
+    given = "\"${@//$'\\n'/$'\\x02'}\""  # bash writes at each line's end, and the programs of a pipe write at once
+    stubs = "\n".join(f"{each}() {{ builtin printf '%s\\0' CALL {given} >>{log}; }}" for each in sorted(programs | {"export", "printf"}))
     lines = "\n".join(f"builtin printf 'NEXT\\0' >>{log}\n{each.command}" for each in PASTED)
     assert all("\n" not in each.command for each in PASTED)
     done = subprocess.run(
@@ -144,7 +143,7 @@ def reached(tmp_path_factory: pytest.TempPathFactory) -> list[list[list[str]]]:
     )
     assert not [*room.rglob("PWNED")], done.stderr[-2000:]
     assert {file.name for file in room.iterdir() if file.is_file()} <= {*NAMES}, "a file that another one is written to"
-    parts = log.read_bytes().decode().split("NEXT\0")[1:]
+    parts = log.read_bytes().decode().replace("\x02", "\n").split("NEXT\0")[1:]
     return [[call.split("\0")[:-1] for call in part.split("CALL\0")[1:]] for part in parts]
 
 

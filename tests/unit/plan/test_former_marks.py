@@ -11,7 +11,7 @@ from handler.model.names import IDENTITY, PART_OF, Identity, applyset_id, identi
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
 from handler.plan.compare import Comparison
-from handler.plan.former_marks import kept, relabelling
+from handler.plan.former_marks import kept, outside, relabelling
 from handler.plan.handover import relabelled
 from handler.plan.ignore import Ignoring
 from handler.plan.inventory import Membership, TargetMarks
@@ -54,6 +54,18 @@ def test_what_goes_and_what_has_our_marks_is_not_relabelled() -> None:
     comparison = compared(going, ours)
     assert comparison.candidates.keys() == {identity_of(going), identity_of(ours)}
     assert kept(TAKING, [identity_of(ours)], comparison) == ()
+
+
+@pytest.mark.parametrize(
+    ("identity", "listed"),
+    [
+        (Identity("", "ConfigMap", "bank", "a"), "namespace bank in `namespaces`"),
+        (Identity("rbac.authorization.k8s.io", "ClusterRole", "", "a"), "ClusterRole.rbac.authorization.k8s.io in `clusterScoped`"),
+    ],
+)
+def test_a_member_outside_of_the_whitelist_is_named_with_what_to_list(identity: Identity, listed: str) -> None:
+    said = outside(identity)
+    assert (said.subject, said.fix) == (str(identity), f"until the takeover has ended, list {listed}")
 
 
 def test_without_a_takeover_nothing_is_relabelled() -> None:
