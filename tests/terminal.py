@@ -6,7 +6,6 @@ import fcntl
 import os
 import pty
 import re
-import select
 import signal
 import struct
 import subprocess
@@ -14,6 +13,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from multiprocessing.connection import wait
 from pathlib import Path
 
 COLUMNS = 80
@@ -49,7 +49,7 @@ def typed(
         try:
             while True:
                 assert time.monotonic() < end, f"waits for ever, after {shown!r}"
-                if not select.select([ours], [], [], 1.0)[0]:
+                if not wait([ours], 1.0):  # `select` takes no descriptor from 1,024 on
                     continue
                 try:
                     part = os.read(ours, 65536)

@@ -7,13 +7,13 @@ import fcntl
 import os
 import pty
 import re
-import select
 import struct
 import subprocess
 import sys
 import termios
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import wait
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -91,7 +91,7 @@ class Terminal:
     def _read(self) -> Iterator[None]:
         while time.monotonic() < self._end:
             try:
-                part = os.read(self._ours, 65536) if select.select([self._ours], [], [], 1)[0] else b""
+                part = os.read(self._ours, 65536) if wait([self._ours], 1.0) else b""
             except OSError:  # the other end is closed
                 return
             self.shown += _ESCAPES.sub("", part.decode(errors="replace")).replace("\r\n", "\n")

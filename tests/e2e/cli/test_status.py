@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import select
 import signal
 import socket
 import struct
@@ -17,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fcntl import ioctl
+from multiprocessing.connection import wait
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -47,7 +47,7 @@ def drawn(shop: Shop, *arguments: str, columns: int = COLUMNS) -> tuple[int, str
         shown, end = b"", time.monotonic() + PATIENCE
         while time.monotonic() < end:
             try:
-                shown += os.read(ours, 65536) if select.select([ours], [], [], 1)[0] else b""
+                shown += os.read(ours, 65536) if wait([ours], 1.0) else b""
             except OSError:  # the other end is closed
                 break
         os.close(ours)
@@ -226,7 +226,7 @@ def test_status_watch_redraws_in_place_on_a_terminal(shop: Shop) -> None:
         os.close(theirs)
         try:
             while shown.count(b"never-ran") < 2 and time.monotonic() < end:
-                shown += os.read(ours, 65536) if select.select([ours], [], [], 1)[0] else b""
+                shown += os.read(ours, 65536) if wait([ours], 1.0) else b""
         finally:
             watching.kill()
     os.close(ours)

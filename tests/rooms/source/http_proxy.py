@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import http.client
-import select
 import socket
 import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.connection import wait
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -104,8 +104,8 @@ class _Handler(BaseHTTPRequestHandler):
 def _join(one: socket.socket, other: socket.socket) -> None:
     """Carry bytes both ways until one side ends."""
     while True:
-        ready, _, _ = select.select([one, other], [], [], 30)
-        for side in ready:
+        ready = wait([one, other], 30)
+        for side in (each for each in (one, other) if each in ready):
             data = side.recv(65536)
             if not data:
                 return
