@@ -48,7 +48,7 @@ BROWSERS = 2
 EXAMPLES = "ANNEAL_MODEL_EXAMPLES"
 """Asks for a search by chance; without it the same examples are tried each time, and no change fails by another's bad luck."""
 DESCRIPTORS = 300
-"""What a process may have open before it looks for what nobody uses."""
+"""What a process may have open before it looks for what is left over."""
 PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}  # on a busy machine all takes long
 hypothesis.settings.register_profile("patient", derandomize=EXAMPLES not in os.environ, **PATIENT)  # type: ignore[arg-type]  # by name
 hypothesis.settings.load_profile("patient")
