@@ -105,10 +105,11 @@ def _join(one: socket.socket, other: socket.socket) -> None:
     """Carry bytes both ways until one side ends."""
     while True:
         ready = wait([one, other], 30)
-        for side in (each for each in (one, other) if each in ready):
-            data = side.recv(65536)
-            if not data:
-                return
-            (other if side is one else one).sendall(data)
         if not ready:
             return
+        for side, far in ((one, other), (other, one)):
+            if side in ready:
+                data = side.recv(65536)
+                if not data:
+                    return
+                far.sendall(data)
