@@ -64,7 +64,7 @@ def run(shop: Shop, job: Job) -> Result:
         results.append(shop.handler.run(asked))
         return results[-1]
 
-    parts = Parts(keep, TargetStatusReader(shop.settings, shop.handler.records, PATIENCE))
+    parts = Parts(keep, TargetStatusReader(shop.settings, shop.handler.records))
     worker = Worker(shop.settings, parts)
     worker._work(Work.of(job))
     SCRAPED.append(worker._metrics.text())
