@@ -48,7 +48,7 @@ BROWSERS = 2
 EXAMPLES = "ANNEAL_MODEL_EXAMPLES"
 """Asks for a search by chance; without it the same examples are tried each time, and no change fails by another's bad luck."""
 DESCRIPTORS = 300
-"""What a process may have open before it looks for what is left over."""
+"""Above so many open ones, what earlier tests left open is closed: a shell's usual limit is 1,024."""
 PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}  # on a busy machine all takes long
 hypothesis.settings.register_profile("patient", derandomize=EXAMPLES not in os.environ, **PATIENT)  # type: ignore[arg-type]  # by name
 hypothesis.settings.load_profile("patient")
@@ -117,7 +117,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """What a test has done with the process's log ends with it, and what it has opened before a shell's usual limit of 1,024 is reached."""
+    """Undo what a test has done with the process's log; close what tests have left open before it is too much."""
     loggers, hooks = (logging.getLogger(), logging.getLogger("anneal")), (warnings.showwarning, threading.excepthook, sys.excepthook)
     before = [(logger.handlers[:], logger.level) for logger in loggers]
     done = yield
@@ -126,7 +126,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         logger.setLevel(level)
     warnings.showwarning, threading.excepthook, sys.excepthook = hooks
     if sum(1 for _ in Path("/dev/fd").iterdir()) > DESCRIPTORS:
-        gc.collect()  # a handler is a circle, which keeps its connections; Python looks for circles that live long only now and then
+        gc.collect()  # a handler's parts refer to one another, so its connections stay open until Python collects
     return done
 
 
