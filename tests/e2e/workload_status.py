@@ -8,6 +8,7 @@ from typing import Protocol
 from infra.controlplane.pod_failures import FATE
 from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop
+from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
 
 
@@ -28,11 +29,25 @@ class Watched(Protocol):
 
 
 def made_ready(shop: Watched, app: str) -> None:
-    """Make the pods of a Deployment ready by hand."""
-    pods = shop.kubectl("get", "pods", "-n", shop.name, "-l", f"app={app}")["items"]
+    """Make the pods of a Deployment ready by hand, once they have come to their fate: what is written before is overwritten by it."""
+    until(lambda: _pods_begun(shop, app))
     patch = {"status": {"conditions": [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]}}
-    for pod in pods:
+    for pod in _pods(shop, app):
         shop.kubectl.run("patch", "pod", pod["metadata"]["name"], "-n", shop.name, "--subresource=status", "-p", json.dumps(patch))
+
+
+def _pods(shop: Watched, app: str) -> list[Document]:
+    found: list[Document] = shop.kubectl("get", "pods", "-n", shop.name, "-l", f"app={app}")["items"]
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def _pods_begun(shop: Watched, app: str) -> bool:
+    """Whether the controllers have made all pods that a Deployment declares now, and each of them has begun."""
+    live = shop.kubectl("get", "deployment", app, "-n", shop.name)
+    status = live.get("status") or {}
+    declared = (live["metadata"]["generation"], live["spec"]["replicas"])
+    made = (status.get("observedGeneration"), status.get("updatedReplicas", 0)) == declared
+    return made and all(pod["status"].get("startTime") for pod in _pods(shop, app))
 
 
 def stand_still(shop: Shop, *apps: str, reason: str = "Unhealthy") -> bool:
