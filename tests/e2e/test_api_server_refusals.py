@@ -111,7 +111,7 @@ def test_a_finished_job_with_another_template_is_run_again(shop: Shop) -> None:
     shop.push(job(shop.name, "migrate"), config_map(shop.name, "a"))
     shop.applied()
     older = shop.versions([job(shop.name, "migrate")])
-    shop.kubectl.run("wait", "--for=condition=complete", "job/migrate", "-n", shop.name, "--timeout=60s")
+    shop.kubectl.run("wait", "--for=condition=complete", "job/migrate", "-n", shop.name, "--timeout=110s")
     shop.push(job(shop.name, "migrate", image="migrate:2"), config_map(shop.name, "a"))
     result = shop.applied()
     assert result.counts["recreated"] == 1

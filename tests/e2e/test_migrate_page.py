@@ -90,7 +90,7 @@ class Desk:
         version = "v1alpha1" if group in (ARGO, KAPP) else "v2" if kind == "HelmRelease" else "v1"
         self.kubectl.apply(any_definition(group, kind, version))
         crd = f"crd/{kind.lower()}s.{group}".replace("rys.", "ries.")
-        self.kubectl.run("wait", "--for=condition=Established", crd, "--timeout=60s")
+        self.kubectl.run("wait", "--for=condition=Established", crd, "--timeout=110s")
         if not self.kubectl.run("get", "namespace", namespace, "--ignore-not-found"):
             self.kubectl.create_namespace(namespace)
         metadata = {"name": name, "namespace": namespace}
@@ -130,7 +130,7 @@ def manifests() -> list[Document]:
 
 def at_rest(desk: Desk) -> tuple[dict[str, Document], set[str]]:
     """Return what lives once the Deployment has rolled out."""
-    desk.kubectl.run("rollout", "status", "deployment/web", "-n", "shop", "--timeout=60s")
+    desk.kubectl.run("rollout", "status", "deployment/web", "-n", "shop", "--timeout=110s")
     until(lambda: "NewReplicaSetAvailable" in json.dumps(desk.kubectl("get", "deployment", "web", "-n", "shop")))
     return desk.live(), desk.running()
 

@@ -237,7 +237,7 @@ def test_a_failed_apply_prunes_nothing(shop: Shop) -> None:
     older = shop.head
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": shop.name}}
     shop.kubectl.apply(quota | {"spec": {"hard": {"count/services": "1"}}})
-    shop.kubectl.run("wait", "resourcequota/few", "-n", shop.name, "--for=jsonpath={.status.hard}", "--timeout=60s")
+    shop.kubectl.run("wait", "resourcequota/few", "-n", shop.name, "--for=jsonpath={.status.hard}", "--timeout=110s")
     until(lambda: _takes_a_service(shop))  # before it knows how much there is, it refuses
     shop.push(config_map(shop.name, "a"), *(service(shop.name, f"web{number}") for number in range(3)))
     result = shop.run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Protocol
 
 from infra.controlplane.pod_failures import FATE
@@ -48,6 +49,12 @@ def _pods_begun(shop: Watched, app: str) -> bool:
     declared = (live["metadata"]["generation"], live["spec"]["replicas"])
     made = (status.get("observedGeneration"), status.get("updatedReplicas", 0)) == declared
     return made and all(pod["status"].get("startTime") for pod in _pods(shop, app))
+
+
+def at_rest(shop: Shop, documents: Iterable[Document]) -> bool:
+    """Whether their controller has seen these Deployments: it annotates them a moment after a write, which a plan would see halfway."""
+    found = [shop.live(document) for document in documents if document["kind"] == "Deployment"]
+    return all(live and (live.get("status") or {}).get("observedGeneration") == live["metadata"]["generation"] for live in found)
 
 
 def stand_still(shop: Shop, *apps: str, reason: str = "Unhealthy") -> bool:
