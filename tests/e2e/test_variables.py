@@ -19,7 +19,7 @@ from handler.model.result import Outcome, Result
 from handler.model.to_json import plain
 from tests.e2e.api_proxy import Wired
 from tests.e2e.conftest import Open
-from tests.e2e.documents import config_map
+from tests.e2e.documents import Document, config_map
 from tests.e2e.one_target import Shop, told
 from tests.e2e.planted_secrets import CANARY, OTHER, assert_plans_silent, assert_silent, run, surfaces
 from tests.e2e.rbac_rights import ALL, DEPLOYER, allow
@@ -116,13 +116,20 @@ _VARIES = re.compile(
 """What no two shops have alike."""
 
 
+def nightly(*env: Document) -> Document:
+    """A CronJob that keeps so many Jobs as the Secret says; its health is the same at once, as no controller has to do anything."""
+    containers = [{"name": "main", "image": "shop:1", "env": [*env]}]
+    job = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": containers}}}}
+    spec = {"schedule": "0 0 29 2 *", "successfulJobsHistoryLimit": "${count}", "jobTemplate": job}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "web"}, "spec": spec}
+
+
 def guessing(guess: str) -> list[dict[str, str]]:
     """Return what an author pushes, one after the other, who guesses what the Secret holds."""
-    used, web = MAP, text_of(workload(replicas="${count}"))
+    used, web = MAP, text_of(nightly())
     written = json.dumps({f"k{cut}": guess[:cut] for cut in (6, 8, len(guess))})
     literal = used.replace("${password}", guess)
-    named = workload(replicas="${count}")
-    named["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "DB_PASSWORD", "value": "${password}"}]
+    named = nightly({"name": "DB_PASSWORD", "value": "${password}"})
     beside = text_of(named)
     return [
         {"deploy/map.yaml": used, "deploy/web.yaml": web},
