@@ -17,7 +17,11 @@ from tests.e2e.one_target import DONE, STATES, Shop, told
 from tests.kubectl import Kubectl
 
 LEASE = 3.0
-"""Seconds: a release that was cut off is waited for. A very busy machine may lose such a Lease; the next run mends that, too."""
+"""Seconds: a release that was cut off is waited for. A very busy machine may lose such a Lease; the next run mends that, too.
+
+Where the fault may be what loses it, that is no excuse, and it has the default's length.
+"""
+_OURS = ("lease", "anything")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,7 +50,7 @@ def is_lost(result: Result) -> bool:
 
 
 def assert_ended_well(result: Result, rule: Rule, phase: str) -> None:
-    if is_lost(result) and rule.place not in ("lease", "anything"):
+    if is_lost(result) and rule.place not in _OURS:
         return
     if result.outcome in DONE:
         assert not rule.ends or "" in rule.ends or rule.place in ("watch", "gone"), f"{phase}: {told(result)}"
@@ -64,7 +68,7 @@ def deleted(wire: Wired) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_a_disturbed_run_recovers_or_says_why_and_the_next_one_mends_it(rule: Rule, open_shop: Open, wired: Callable[[], Wired]) -> None:
-    shop = open_shop(lease=LEASE)
+    shop = open_shop(lease=15.0 if rule.place in _OURS else LEASE)
     shop.create_namespace()
     wire = wired()
     worker = shop.handler_at(wire.kubeconfig)

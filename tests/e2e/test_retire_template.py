@@ -55,6 +55,11 @@ def removed(widgets: WidgetOperator) -> None:
     written(widgets, change)
 
 
+def held(widgets: WidgetOperator, path: str, finalizers: list[str] | None) -> None:
+    """Set an object's finalizers."""
+    widgets.kubectl.ask("PATCH", path, {"metadata": {"finalizers": finalizers}}, "application/merge-patch+json")
+
+
 def own_record(widgets: WidgetOperator) -> dict[str, Any] | None:
     return widgets.kubectl.ask("GET", f"/api/v1/namespaces/{widgets.name}/configmaps/anneal-{widgets.name}")
 
@@ -156,12 +161,15 @@ def test_the_same_command_goes_on_after_a_kill(opened: Open) -> None:
     widgets = opened(*names)
     widgets.cli("apply", widgets.name)
     removed(widgets)
+    last = f"/api/v1/namespaces/{widgets.name}/configmaps/f-1"
+    held(widgets, last, ["tests.example.com/kept"])  # so that the command can't be through before it is killed
     command = [sys.executable, "-m", "handler", "--kubeconfig", str(widgets.kubectl.kubeconfig), "-c", str(widgets.config)]
     begun = subprocess.Popen([*command, "retire", widgets.name, "--prune", "-y"], cwd=ROOT, stdout=subprocess.DEVNULL)
     until(lambda: len(widgets.records()) < len(names), told=widgets.told)
     begun.kill()
     begun.wait()
     assert widgets.records()
+    held(widgets, last, None)
     widgets.cli("retire", widgets.name, "--prune", "-y")
     assert (widgets.made(), widgets.records()) == ({}, set())
     assert all(map(widgets.widget, names))
