@@ -105,6 +105,7 @@ def test_keep_lets_another_tool_take_all_of_it_without_a_conflict(shop: Shop) ->
     changed = (config_map(shop.name, "one", {"key": "other"}), service(shop.name, "web"), deployment(shop.name, "web", replicas=3))
     whole = json.dumps({"apiVersion": "v1", "kind": "List", "items": changed})
     shop.kubectl.run("apply", "--server-side", "--field-manager=other", "-f", "-", given=whole)
+    shop.kubectl.run("rollout", "status", "deployment/web", "-n", shop.name, "--timeout=110s")
     assert {name: uid for name, (uid, _) in shop.versions(documents).items()} == before
     for document in documents:
         live = shop.live(document) or {}
