@@ -42,8 +42,9 @@ KINDS = ("GIT", "STATUSES", "SSH", "PHRASE", "APP", "CHARTS", "METRICS", "AGE", 
 """Every kind of secret that a configuration names, by its environment variable; with the last one of the page the test signs in."""
 VARIES = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.]+(Z|\+00:00)?|\bshop\.[0-9a-f]{12}\b|\b\d+\.\d+( s)?\b|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b1[0-9]{9}\b"
-    r'|name="(csrf|seen)" value="[^"]*"|\b\d+ s ago\b|just now|\bin \d+ s\b|\b\d+ s\b'
+    r'|name="(csrf|seen)" value="[^"]*"|\b\d+ s ago\b|just now|\bin \d+ s\b|\b\d+ s\b|M\d+ \d+h\d+v\d+h-\d+z'
 )
+"""Times, and what is as tall as a run took long."""
 
 
 def ref(name: str) -> SecretRef:
