@@ -17,11 +17,9 @@ from tests.e2e.one_target import DONE, STATES, Shop, told
 from tests.kubectl import Kubectl
 
 LEASE = 3.0
-"""Seconds: a release that was cut off is waited for. A very busy machine may lose such a Lease; the next run mends that, too.
-
-Where the fault may be what loses it, that is no excuse, and it has the default's length.
-"""
-_OURS = ("lease", "anything")
+"""Seconds: a release that was cut off is waited for. A very busy machine may lose such a Lease; the next run mends that, too."""
+LOSING = ("lease", "anything")
+"""Places at which a fault itself may lose the Lease: there a lost one is no excuse, and it lasts as long as by default."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,7 +48,7 @@ def is_lost(result: Result) -> bool:
 
 
 def assert_ended_well(result: Result, rule: Rule, phase: str) -> None:
-    if is_lost(result) and rule.place not in _OURS:
+    if is_lost(result) and rule.place not in LOSING:
         return
     if result.outcome in DONE:
         assert not rule.ends or "" in rule.ends or rule.place in ("watch", "gone"), f"{phase}: {told(result)}"
@@ -68,7 +66,7 @@ def deleted(wire: Wired) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_a_disturbed_run_recovers_or_says_why_and_the_next_one_mends_it(rule: Rule, open_shop: Open, wired: Callable[[], Wired]) -> None:
-    shop = open_shop(lease=15.0 if rule.place in _OURS else LEASE)
+    shop = open_shop() if rule.place in LOSING else open_shop(lease=LEASE)
     shop.create_namespace()
     wire = wired()
     worker = shop.handler_at(wire.kubeconfig)

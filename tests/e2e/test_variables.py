@@ -117,7 +117,7 @@ _VARIES = re.compile(
 
 
 def nightly(*env: Document) -> Document:
-    """A CronJob that keeps so many Jobs as the Secret says; its health is the same at once, as no controller has to do anything."""
+    """A CronJob that keeps as many Jobs as the Secret says. It is healthy at once: no controller has to do anything."""
     containers = [{"name": "main", "image": "shop:1", "env": [*env]}]
     job = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": containers}}}}
     spec = {"schedule": "0 0 29 2 *", "successfulJobsHistoryLimit": "${count}", "jobTemplate": job}

@@ -44,7 +44,7 @@ VARIES = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.]+(Z|\+00:00)?|\bshop\.[0-9a-f]{12}\b|\b\d+\.\d+( s)?\b|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b1[0-9]{9}\b"
     r'|name="(csrf|seen)" value="[^"]*"|\b\d+ s ago\b|just now|\bin \d+ s\b|\b\d+ s\b|M\d+ \d+h\d+v\d+h-\d+z'
 )
-"""Times, and what is as tall as a run took long."""
+"""Times, and the bars that show how long runs took."""
 
 
 def ref(name: str) -> SecretRef:
