@@ -67,11 +67,12 @@ def _faring(fate: str) -> Documents:
 
 
 def _ready(shop: Shop) -> None:
-    made_ready(shop, "web")
+    made_ready(shop.kubectl, shop.name, "web")
 
 
-def _with_quota(shop: Shop) -> None:
-    shop.kubectl.run("create", "quota", "none", "-n", shop.name, "--hard=pods=0")
+def with_quota(shop: Shop, hard: str = "pods=0") -> None:
+    """Make a quota, and wait until its controller has counted: till then the API server refuses with other words."""
+    shop.kubectl.run("create", "quota", "none", "-n", shop.name, f"--hard={hard}")
     until(lambda: (shop.kubectl("get", "quota", "none", "-n", shop.name).get("status") or {}).get("hard"))
 
 
@@ -162,7 +163,7 @@ def _with_address(shop: Shop) -> None:
 
 INCIDENTS: Sequence[Incident] = (
     Incident(
-        "quota", lambda shop: [_web(shop)], ("Deployment/", "FailedCreate", "exceeded quota: none"), _without_quota, prepare=_with_quota
+        "quota", lambda shop: [_web(shop)], ("Deployment/", "FailedCreate", "exceeded quota: none"), _without_quota, prepare=with_quota
     ),
     Incident("image", _faring("no-image"), ("pod web-", "ImagePullBackOff", "Warning Failed: “Failed to pull image: not found"), _ready),
     Incident("probe", _faring("never-ready"), ("pod web-", "Warning Unhealthy: “Readiness probe failed"), _ready),

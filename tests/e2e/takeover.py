@@ -11,7 +11,7 @@ from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop, told
 from tests.e2e.plan_and_live import untold
 from tests.e2e.serve_process import until
-from tests.e2e.workload_status import at_rest
+from tests.e2e.workload_status import deployments_seen
 
 
 def refusal(shop: Shop) -> Problem:
@@ -40,7 +40,7 @@ def planned(shop: Shop, trigger: str = "push") -> dict[str, Change]:
 
 def carried_out(shop: Shop, documents: list[Document], trigger: str = "push") -> tuple[dict[str, Change], Result]:
     """Plan, run, and compare what the plan said with what kubectl reads before and after; return the plan."""
-    until(lambda: at_rest(shop, documents))
+    until(lambda: deployments_seen(shop, documents))
     before, versions = {document["kind"]: shop.live(document) for document in documents}, shop.versions(documents)
     changes = planned(shop, trigger)
     assert shop.versions(documents) == versions
@@ -51,7 +51,7 @@ def carried_out(shop: Shop, documents: list[Document], trigger: str = "push") ->
         assert is_now
         assert untold(was, is_now, changes[kind].fields) == []
         assert was["metadata"]["uid"] == is_now["metadata"]["uid"]
-    until(lambda: at_rest(shop, documents))
+    until(lambda: deployments_seen(shop, documents))
     assert shop.run("drift").outcome is Outcome.UNCHANGED
     return changes, result
 

@@ -67,7 +67,7 @@ def test_a_rollout_is_pending_until_it_stands(open_gitea_shop: Open) -> None:
     shop.serve()
     commit = shop.push(hanging(shop))
     assert shop.ends(commit, "pending") == "being applied"
-    made_ready(shop, "web")
+    made_ready(shop.kubectl, shop.name, "web")
     shop.ends(commit, "success")
     assert [each[0] for each in shop.shown(commit)] == ["pending", "success"]
     links = {each["target_url"] for each in shop.gitea.statuses(shop.repository, commit)}
@@ -141,7 +141,7 @@ def test_an_end_that_a_killed_server_owes_is_shown_once_later(kubectl: Kubectl, 
             commit = shop.push(hanging(shop))
             shop.ends(commit, "pending")
             gitea.stop()
-            made_ready(shop, "web")
+            made_ready(shop.kubectl, shop.name, "web")
             until(lambda: shop.record().commit == commit, told=shop.serving.log.read_text)
             until(lambda: shop.serving.lines("commit statuses wait"))
             shop.serving.kill_all()

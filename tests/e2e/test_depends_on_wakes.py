@@ -20,7 +20,7 @@ from infra.moto import Moto
 from tests.e2e.documents import deployment
 from tests.e2e.ordered_targets import Ordered
 from tests.e2e.serve_process import SECRET, Serving, until
-from tests.e2e.workload_status import fated
+from tests.e2e.workload_status import fated, made_ready
 from tests.fakes.aws_events import Context
 from tests.fakes.clock import NEVER
 from tests.kubectl import Kubectl
@@ -86,23 +86,8 @@ def test_a_dependency_that_becomes_healthy_wakes_what_waits_for_it(ordered: Orde
     until(lambda: ordered.infra.state().commit == ordered.infra.head, told=server.log.read_text)
     sha = pushed(server, ordered, "apps", "2")
     until(lambda: waits(ordered, "Deployment/"), told=server.log.read_text)
-    make_ready(ordered)
+    made_ready(ordered.apps.kubectl, ordered.space, "web")
     until(lambda: ordered.apps.state().commit == sha, told=server.log.read_text)
-
-
-def make_ready(ordered: Ordered) -> None:
-    """Make the pods ready by hand, as a probe that succeeds at last."""
-    kubectl = ordered.apps.kubectl
-    until(lambda: bool(kubectl("get", "pods", "-n", ordered.space, "-l", "app=web")["items"]))
-    patch = json.dumps({"status": {"conditions": [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]}})
-
-    def is_ready() -> bool:
-        for pod in kubectl("get", "pods", "-n", ordered.space, "-l", "app=web")["items"]:
-            kubectl.run("patch", "pod", pod["metadata"]["name"], "-n", ordered.space, "--subresource=status", "-p", patch)
-        status = kubectl("get", "deployment", "web", "-n", ordered.space).get("status") or {}
-        return bool(status.get("availableReplicas") == 1)
-
-    until(is_ready)
 
 
 def test_functions_put_the_tick_of_what_waits_into_the_queue(

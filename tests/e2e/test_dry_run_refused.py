@@ -13,8 +13,8 @@ from handler.model.result import Outcome, Result
 from handler.model.rollout import ARGO_HOOK
 from handler.rollout.hook_annotations import ARGO_WAVE
 from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer, pods, service
+from tests.e2e.incidents import with_quota
 from tests.e2e.one_target import SCOPED, STATES, Shop, told
-from tests.e2e.serve_process import until
 
 RBAC = "rbac.authorization.k8s.io"
 CLASSES = (*SCOPED, "PriorityClass.scheduling.k8s.io", "RuntimeClass.node.k8s.io")
@@ -96,8 +96,7 @@ def limited(shop: Shop, place: Path) -> Path:
 
 
 def test_all_mistakes_of_the_dry_run_are_told_together_before_the_first_write(shop: Shop) -> None:
-    shop.kubectl.run("create", "quota", "none", "-n", shop.name, "--hard=services=0")
-    until(lambda: (shop.kubectl("get", "quota", "none", "-n", shop.name).get("status") or {}).get("hard"))  # before it says something else
+    with_quota(shop, "services=0")
     theirs = config_map(shop.name, "theirs", labels={"argocd.argoproj.io/instance": "shop"})
     shop.kubectl.apply(theirs)
     bound, named = binding(shop.name, "readers", "reader"), pod(shop.name, "worker", "runner", hostPIDs=True)

@@ -25,7 +25,7 @@ from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop, told
 from tests.e2e.plan_and_live import untold
 from tests.e2e.serve_process import until
-from tests.e2e.workload_status import at_rest
+from tests.e2e.workload_status import deployments_seen
 from tests.kubectl import Kubectl
 
 GROUP = "truth.example.com"
@@ -180,7 +180,7 @@ def test_whatever_apply_changes_was_in_the_plan(shop: Shop, widgets: None) -> No
 
 def judged(shop: Shop, when: str) -> bool:
     """Plan and run; compare with what kubectl reads; return whether anything was written."""
-    until(lambda: at_rest(shop, shop.documents))
+    until(lambda: deployments_seen(shop, shop.documents))
     before, versions = {str(identity_of(body)): shop.live(body) for body in shop.documents}, shop.versions(shop.documents)
     result = shop.run("drift", dry_run=True)
     if result.plan is None:  # what another manager shares with people can't always lose its half
@@ -196,7 +196,7 @@ def judged(shop: Shop, when: str) -> bool:
         assert was
         assert now
         assert untold(was, now, fields[str(identity_of(body))]) == [], (when, body["kind"])
-    until(lambda: at_rest(shop, shop.documents))
+    until(lambda: deployments_seen(shop, shop.documents))
     rest = shop.run("drift", dry_run=True)
     assert rest.plan
     assert not rest.plan.writes, (when, [(str(change.identity), change.fields) for change in rest.plan.writes])

@@ -50,7 +50,7 @@ def test_a_hook_and_steps_with_and_without_checks_tell_what_explains_them(open_s
             assert all("0 of 1 replica" in message(shop, name) for name in words)
         finally:
             for name in ("api", "web"):
-                made_ready(shop, name)
+                made_ready(shop.kubectl, shop.name, name)
         result = run.result(PATIENCE)
     assert result.outcome is Outcome.APPLIED, told(result)
     assert not any(word in message(shop, name) for name, word in words.items())

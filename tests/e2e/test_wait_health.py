@@ -155,7 +155,7 @@ def test_progress_timeout_ends_the_wait_and_is_reported_once(shop: Shop) -> None
     assert [failed(shop, trigger="tick") for _ in range(2)] == [said, said]
     history = shop.state().history
     assert [(run.outcome, run.times) for run in history] == [("failed", 3), ("applied", 1)]
-    made_ready(shop, "slow")
+    made_ready(shop.kubectl, shop.name, "slow")
     until(lambda: is_available(shop, slow))
     recorded(shop)
     assert (shop.state().waiting, shop.state().status.unhealthy) == (None, ())
@@ -257,7 +257,7 @@ def test_a_function_leaves_the_rest_of_the_wait_to_the_next_run(shop: Shop) -> N
     assert (again.waiting.seen, again.waiting.moved) == (stood.waiting.seen, stood.waiting.moved), "nothing has changed"
     assert "Warning Unhealthy: “Readiness probe failed" in stood.status.unhealthy[0]
     assert again.status.unhealthy == stood.status.unhealthy
-    made_ready(shop, "slow")
+    made_ready(shop.kubectl, shop.name, "slow")
     until(lambda: is_available(shop, slow))
     recorded(shop)
 

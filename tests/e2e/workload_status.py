@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Protocol
 
 from infra.controlplane.pod_failures import FATE
 from tests.e2e.documents import Document
@@ -20,41 +19,35 @@ def fated(document: Document, fate: str, **spec: int) -> Document:
     return document
 
 
-class Watched(Protocol):
-    """A namespace on a cluster."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kubectl(self) -> Kubectl: ...
-
-
-def made_ready(shop: Watched, app: str) -> None:
-    """Make the pods of a Deployment ready by hand, once they have come to their fate: what is written before is overwritten by it."""
-    until(lambda: _pods_begun(shop, app))
+def made_ready(kubectl: Kubectl, namespace: str, app: str) -> None:
+    """Make the pods of a Deployment ready by hand, once they have come to their fate: that would overwrite what is written before."""
+    until(lambda: _have_begun(kubectl, namespace, app))
     patch = {"status": {"conditions": [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]}}
-    for pod in _pods(shop, app):
-        shop.kubectl.run("patch", "pod", pod["metadata"]["name"], "-n", shop.name, "--subresource=status", "-p", json.dumps(patch))
+    for pod in _pods(kubectl, namespace, app):
+        kubectl.run("patch", "pod", pod["metadata"]["name"], "-n", namespace, "--subresource=status", "-p", json.dumps(patch))
 
 
-def _pods(shop: Watched, app: str) -> list[Document]:
-    found: list[Document] = shop.kubectl("get", "pods", "-n", shop.name, "-l", f"app={app}")["items"]
+def _pods(kubectl: Kubectl, namespace: str, app: str) -> list[Document]:
+    found: list[Document] = kubectl("get", "pods", "-n", namespace, "-l", f"app={app}")["items"]
     return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
-def _pods_begun(shop: Watched, app: str) -> bool:
+def _have_begun(kubectl: Kubectl, namespace: str, app: str) -> bool:
     """Whether the controllers have made all pods that a Deployment declares now, and each of them has begun."""
-    live = shop.kubectl("get", "deployment", app, "-n", shop.name)
-    status = live.get("status") or {}
-    declared = (live["metadata"]["generation"], live["spec"]["replicas"])
-    made = (status.get("observedGeneration"), status.get("updatedReplicas", 0)) == declared
-    return made and all(pod["status"].get("startTime") for pod in _pods(shop, app))
+    live = kubectl("get", "deployment", app, "-n", namespace)
+    made = _is_seen(live) and live["status"].get("updatedReplicas", 0) == live["spec"]["replicas"]
+    return made and all(pod["status"].get("startTime") for pod in _pods(kubectl, namespace, app))
 
 
-def at_rest(shop: Shop, documents: Iterable[Document]) -> bool:
-    """Whether their controller has seen these Deployments: it annotates them a moment after a write, which a plan would see halfway."""
+def _is_seen(live: Document) -> bool:
+    """Whether its controller knows what was written last."""
+    return bool((live.get("status") or {}).get("observedGeneration") == live["metadata"]["generation"])
+
+
+def deployments_seen(shop: Shop, documents: Iterable[Document]) -> bool:
+    """Whether the controller has seen the Deployments of these: after a write it annotates them, which a plan may see halfway."""
     found = [shop.live(document) for document in documents if document["kind"] == "Deployment"]
-    return all(live and (live.get("status") or {}).get("observedGeneration") == live["metadata"]["generation"] for live in found)
+    return all(live and _is_seen(live) for live in found)
 
 
 def stand_still(shop: Shop, *apps: str, reason: str = "Unhealthy") -> bool:

@@ -74,7 +74,7 @@ def test_a_rollout_is_seen_through_its_groups_by_all_who_look(stage: Stage, open
         expect(groups.nth(1)).to_contain_text("under way")
         expect(groups.nth(2)).to_contain_text("pending")
     expect(overview.locator(f"#row-{name}")).to_contain_text("rolling out")
-    made_ready(shop, "web")
+    made_ready(shop.kubectl, shop.name, "web")
     for page in pages:
         expect(page.locator(".rollout .step.good")).to_have_count(3)
         expect(page.locator("#live")).to_have_attribute("data-word", "healthy")
@@ -103,7 +103,7 @@ def test_a_wait_is_explained_and_the_focus_stays_where_it_was(stage: Stage, open
     commit = delivered(stage.server, shop, web)
     expect(page.locator(".wait")).to_contain_text("Deployment")
     expect(link).to_be_focused()
-    made_ready(shop, "web")
+    made_ready(shop.kubectl, shop.name, "web")
     expect(page.locator("#live .facts")).to_contain_text(commit[:8])
     expect(page.locator("#live")).to_have_attribute("data-word", "healthy")
     expect(page.locator(".wait")).to_have_count(0)
