@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,10 @@ def test_the_scripts_that_macos_runs_need_no_tool_of_gnu() -> None:
         for line in (ROOT / "scripts" / script).read_text().splitlines():
             code = re.sub(r"(?:^|\s)#.*", "", line)
             assert not re.search(r"\b(?:flock|sha256sum|mapfile|readarray)\b|\$\{\w+,,\}", code) or "command -v" in code, line
+
+
+def test_the_night_runs_what_no_other_run_collects() -> None:
+    runs = [step["run"] for where, step in steps() if where.startswith("night, ") and "run" in step]
+    assert [each.rpartition(" ")[2] for each in runs] == ["nightly"]
+    assert "tests/nightly" in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["norecursedirs"]
+    assert (ROOT / "tests" / "nightly").is_dir()
