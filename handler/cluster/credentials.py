@@ -1,18 +1,23 @@
 """Credentials of a kubeconfig's user in the order of `kubernetes.config`, renewed before they end. No failure is swallowed.
 
-An exec plugin's standard error goes to a terminal, as with kubectl, or nowhere: it may hold secrets. Its answer is never quoted.
+An exec plugin's standard error goes to a terminal, as with kubectl, or nowhere: it may hold secrets. Its answer is never quoted. One that
+gives none in time is ended with all that it has started.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +25,9 @@ from urllib3 import make_headers
 
 from handler.cluster.kubeconfig_context import KubeconfigContext, Malformed, Node
 from handler.cluster.pool import Content
-from handler.model.errors import KubeconfigInvalid
+from handler.model.errors import ClusterUnavailable, KubeconfigInvalid
 
+_LIMIT = 25.0  # seconds for a plugin's answer, below `connect`'s patience, so that it is the one to say why
 _FIELDS = ("token", "clientCertificateData", "clientKeyData", "expirationTimestamp")
 
 
@@ -33,8 +39,11 @@ class Plugins:
     by_hand: str
     terminal: bool = False
 
-    def run(self, plugin: Node, cluster: Node) -> Mapping[str, str]:
-        """Run a plugin; return a token, or a certificate with its key. Raises Malformed: no command; KubeconfigInvalid: it fails."""
+    def run(self, plugin: Node, cluster: Node, user: str) -> Mapping[str, str]:
+        """Run a user's plugin; return a token, or a certificate with its key.
+
+        Raises Malformed: no command; KubeconfigInvalid: it fails; ClusterUnavailable: it gives no answer in time.
+        """
         command, version = _required(plugin, "command"), _required(plugin, "apiVersion")
         mode = plugin.fields.get("interactiveMode", "IfAvailable")
         asks = self.terminal and mode != "Never" and sys.stdin.isatty()
@@ -46,20 +55,34 @@ class Plugins:
         info = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
         named = {each["name"]: each["value"] for each in plugin.fields.get("env") or ()}
         try:
-            done = subprocess.run(  # noqa: S603 - the operator's own kubeconfig names it
+            process = subprocess.Popen(  # noqa: S603 - the operator's own kubeconfig names it
                 [command, *(plugin.fields.get("args") or ())],
                 stdin=None if asks else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=None if self.terminal else subprocess.DEVNULL,
                 cwd=cluster.directory or None,
                 env={**os.environ, **named, "KUBERNETES_EXEC_INFO": json.dumps(info)},
-                check=False,
+                process_group=None if asks else 0,  # only the terminal's own group may read from it
             )
         except OSError as error:
             raise self._wrong(command, f"can't be started: {error.strerror}") from None
-        if done.returncode:
-            raise self._wrong(command, f"ended with exit code {done.returncode}")
-        return self._status(command, version, done.stdout)
+        with process:
+            answer = self._answer(process, command, user, alone=not asks)
+        if process.returncode:
+            raise self._wrong(command, f"ended with exit code {process.returncode}")
+        return self._status(command, version, answer)
+
+    def _answer(self, process: subprocess.Popen[bytes], command: str, user: str, *, alone: bool) -> bytes:
+        end = partial(os.killpg, process.pid, signal.SIGKILL) if alone else process.kill
+        atexit.register(end := partial(_ended, end))  # a thread that nobody waits for any more ends with its process
+        try:
+            return process.communicate(timeout=_LIMIT)[0]
+        except subprocess.TimeoutExpired:
+            end()
+            seen = self._wrong(command, f"gave no answer for user {user} in {_LIMIT:g} s, and was ended")
+            raise ClusterUnavailable(*seen.problems) from None
+        finally:
+            atexit.unregister(end)
 
     def _status(self, command: str, asked: str, answer: bytes) -> Mapping[str, str]:
         try:
@@ -77,6 +100,11 @@ class Plugins:
     def _wrong(self, command: str, seen: str) -> KubeconfigInvalid:
         fix = f"it says why at a terminal: {self.by_hand}"
         return KubeconfigInvalid.of(self.source, f"its exec plugin {command} {seen}", fix=fix)
+
+
+def _ended(end: Callable[[], None]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        end()
 
 
 def _required(plugin: Node, key: str) -> str:
@@ -158,8 +186,8 @@ class Credentials:
         if "exec" not in user:
             return False
         try:
-            status = self._plugins.run(user.node("exec"), self._context.cluster)
-        except (KubeconfigInvalid, Malformed) as error:
+            status = self._plugins.run(user.node("exec"), self._context.cluster, self._context.user_name)
+        except (ClusterUnavailable, KubeconfigInvalid, Malformed) as error:
             if not self._authorization:
                 raise
             self._say(str(error))

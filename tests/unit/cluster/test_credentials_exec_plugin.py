@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import stat
 import sys
 from pathlib import Path
@@ -15,7 +16,8 @@ import yaml
 from handler.cluster.connect import connect
 from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster
-from handler.model.errors import KubeconfigInvalid
+from handler.model.errors import ClusterUnavailable, KubeconfigInvalid
+from tests.unit.waiting import until
 
 V1 = "client.authentication.k8s.io/v1"
 CANARY = "CANARY-only-the-plugin-knows"
@@ -74,6 +76,47 @@ def test_a_failing_exec_plugin_is_named_without_its_output(
     assert str(caught.value) == f"kubeconfig {path}, context a: its exec plugin {command} {says}; it says why at a terminal: {by_hand}"
     assert CANARY not in "".join(capfd.readouterr()) + caplog.text
     assert not caplog.records, "the vendor's root logger says nothing either"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_an_exec_plugin_that_hangs_is_named_with_its_user_and_ended_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    monkeypatch.setattr("handler.cluster.credentials._LIMIT", 1.0)
+    path = kubeconfig(tmp_path, f"cat {tmp_path}/held & cat {tmp_path}/held")
+    os.mkfifo(tmp_path / "held")
+    with pytest.raises(ClusterUnavailable) as caught:
+        connect(Cluster(), kubeconfig=path, context="a", environ={}, terminal=terminal)
+    seen = f"its exec plugin {tmp_path}/plugin gave no answer for user a in 1 s, and was ended; it says why at a terminal"
+    assert str(caught.value) == f"kubeconfig {path}, context a: {seen}: KUBECONFIG={path} kubectl --context a version"
+    until(lambda: not has_reader(tmp_path / "held"))
+
+
+def has_reader(pipe: Path) -> bool:
+    """Whether any process has a pipe open, or waits to read it."""
+    return any(str(pipe).encode() in each for each in map(command_line, Path("/proc").glob("[0-9]*/cmdline")))
+
+
+def command_line(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
+def test_a_token_that_cant_be_renewed_in_time_counts_until_it_expires(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    status = {**TOKEN, "expirationTimestamp": "2020-01-01T00:00:00Z"}
+    made = connect(
+        Cluster(), kubeconfig=kubeconfig(tmp_path, f"[ -e {tmp_path}/held ] && cat {tmp_path}/held; {answer(status)}"), environ={}
+    )
+    os.mkfifo(tmp_path / "held")
+    monkeypatch.setattr("handler.cluster.credentials._LIMIT", 0.1)
+    made._asked = float("-inf")
+    assert made.authorization() == f"Bearer {TOKEN['token']}"
+    (record,) = caplog.records
+    assert "gave no answer for user a in 0.1 s" in record.fields["seen"]  # type: ignore[attr-defined]  # given by us
 
 
 def test_an_exec_plugins_stderr_is_dropped(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
