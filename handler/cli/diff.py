@@ -9,7 +9,7 @@ from handler.cli.output import Output
 from handler.model.advice import advice
 from handler.model.names import Identity
 from handler.model.numbers import counted, many
-from handler.model.plan import DONE, Action, Change, Due, FieldChange, Hold, Plan
+from handler.model.plan import PENDING, Action, Change, Due, FieldChange, Hold, Plan
 from handler.model.render import FILES
 
 _LOOK = {
@@ -80,8 +80,9 @@ def one(output: Output, change: Change, *, stays: bool = False) -> None:
 def done(output: Output, change: Change, *, fields: bool = True) -> None:
     """Print what a run has done to one object. `fields`: also to which of its fields."""
     explained = change.action is Action.SKIP or change.removes or change.sibling
-    why = f"  ({change.reason})" if change.reason and explained else ""
-    output.line(f"{change.identity} {DONE[change.action]}{why}", _LOOK[change.action][3])
+    waits = f"waits for {', '.join(change.finalizers) or 'the server'}" if change.done == PENDING else ""
+    why = f"  ({waits or change.reason})" if change.reason and explained else ""
+    output.line(f"{change.identity} {change.done}{why}", _LOOK[change.action][3])
     if fields and change.writes:
         _fields(output, change)
     taken(output, change)

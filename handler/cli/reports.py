@@ -15,7 +15,7 @@ from handler.model.errors import AnnealError, LeaseError, Problem, Suspended
 from handler.model.failure_trace import raised, trace
 from handler.model.names import Identity
 from handler.model.numbers import counted
-from handler.model.plan import Change, Gone, Plan
+from handler.model.plan import PENDING, Change, Gone, Plan
 from handler.model.result import IN_SYNC, Outcome, Result
 
 DONE_CODE, FAILED, HELD, BUSY = 0, 1, 3, 4
@@ -146,7 +146,7 @@ def facts(ended: Result, output: Output | None = None) -> dict[str, Any]:
         "message": ended.message,
         "counts": ended.counts,
         "changes": [
-            *(change_facts(change) | {"done": True} for change in ended.written),
+            *(change_facts(change) | {"done": change.done != PENDING} for change in ended.written),
             *(change_facts(change) | {"done": False} for change in ended.left),
         ],
         "kept": [change_facts(change) for change in plan.withheld] if plan else [],

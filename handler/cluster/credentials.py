@@ -74,7 +74,7 @@ class Plugins:
 
     def _answer(self, process: subprocess.Popen[bytes], command: str, user: str, *, alone: bool) -> bytes:
         end = partial(os.killpg, process.pid, signal.SIGKILL) if alone else process.kill
-        atexit.register(end := partial(_ended, end))  # a thread that nobody waits for any more ends with its process
+        atexit.register(end := partial(_ended, end))  # it ends with this process, too
         try:
             return process.communicate(timeout=_LIMIT)[0]
         except subprocess.TimeoutExpired:

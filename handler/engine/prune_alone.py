@@ -22,7 +22,7 @@ from handler.engine.run import plan_request, revision
 from handler.engine.run.context import Round, RunContext
 from handler.engine.run.dependencies import Dependencies
 from handler.engine.run.errors import RequestRefused, masked_error
-from handler.model.errors import AnnealError
+from handler.model.errors import AnnealError, StillDeleting
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.model.plan import Action, Change, within
@@ -81,10 +81,15 @@ class PruneAlone:
         planned = replace(planned, plan=replace(planned.plan, prunes=agreed))
         between = run.between if run.stored.uid else run.fence
         pruner = Pruner(self.deps.planner, planned, run.fence, between, (), unreported, run.wrote)
+        left: set[str] = set()
         try:
             pruner.prune()
+        except StillDeleting as error:
+            left = {each.subject for each in error.problems}
+            raise
         finally:
-            self._record(run, {change.uid for change in pruner.outcomes if change.action is Action.PRUNE})
+            gone = (change for change in pruner.outcomes if change.action is Action.PRUNE and str(change.identity) not in left)
+            self._record(run, {change.uid for change in gone})
         return pruner.outcomes
 
     def _record(self, run: RunContext, gone: set[str]) -> None:

@@ -33,6 +33,7 @@ DONE = {
     Action.SKIP: "skipped",
 }
 """The past participle of each action, as kubectl and Flux print it."""
+PENDING = "deleting"  # the word for what a run has asked to go and what isn't gone yet
 
 
 class Cause(StrEnum):
@@ -173,6 +174,11 @@ class Change:
         return self.action in (Action.RECREATE, Action.PRUNE)
 
     @property
+    def done(self) -> str:
+        """The word for what a run did; what was deleted and is still `terminating` waits for its finalizers."""
+        return PENDING if self.action is Action.PRUNE and self.terminating else DONE[self.action]
+
+    @property
     def gone(self) -> tuple[Gone, ...]:
         """All that goes because of this change: its own object, and what Kubernetes deletes with it."""
         if not self.writes:
@@ -204,7 +210,7 @@ def tally(changes: Iterable[Change], *, done: bool = True, also: Iterable[Gone] 
     found: dict[str, int] = {}
     lost = sum(each.counted for each in also)
     for change in changes:
-        word = DONE[change.action] if done or not change.writes else f"to {change.action}"
+        word = change.done if done or not change.writes else f"to {change.action}"
         found[word] = found.get(word, 0) + 1
         lost += sum(each.counted for each in change.takes) if change.writes else 0
     return found | ({LOST if done else "to lose": lost} if lost else {})

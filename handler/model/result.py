@@ -10,7 +10,7 @@ from functools import reduce
 from handler.model.errors import Problem
 from handler.model.event import Job
 from handler.model.numbers import many
-from handler.model.plan import LOST, Action, Change, FieldChange, Gone, Plan, tally
+from handler.model.plan import DONE, LOST, PENDING, Action, Change, FieldChange, Gone, Plan, tally
 
 
 class Outcome(StrEnum):
@@ -198,11 +198,12 @@ def _fields(before: Sequence[FieldChange], after: Sequence[FieldChange]) -> tupl
 
 
 def wrote(changes: Sequence[Change]) -> str:
-    """Say what was written: `3 objects written, 2 pruned, 1 lost`."""
-    pruned = sum(change.action is Action.PRUNE for change in changes)
-    written, lost = len(changes) - pruned, sum(gone.counted for change in changes for gone in change.takes)
-    told = [f"{written} written"] if written or not pruned else []
+    """Say what was written: `3 objects written, 2 pruned, 1 deleting, 1 lost`."""
+    pruned, pending = (sum(change.done == word for change in changes) for word in (DONE[Action.PRUNE], PENDING))
+    written, lost = len(changes) - pruned - pending, sum(gone.counted for change in changes for gone in change.takes)
+    told = [f"{written} written"] if written or not (pruned or pending) else []
     told += [f"{pruned} pruned"] if pruned else []
+    told += [f"{pending} {PENDING}"] if pending else []
     told += [f"{lost} {LOST}"] if lost else []
     number, _, rest = ", ".join(told).partition(" ")
     return f"{many(int(number), 'object')} {rest}"

@@ -69,7 +69,8 @@ def judge(live: dict[str, Any], target: Target, desired: Iterable[Identity], fac
     finalizers = tuple(str(name) for name in metadata.get("finalizers") or ())
     action = Action.SKIP if reason else Action.PRUNE
     since = "" if reason else str(metadata.get("deletionTimestamp") or "")
-    why = reason or ("is being deleted already" if since else "no longer declared")
+    held = f"; finalizers: {', '.join(finalizers)}" if finalizers else ""
+    why = reason or (f"is being deleted already{held}" if since else "no longer declared")
     change = Change(action, identity, *uid_and_version(live), why, finalizers=finalizers, terminating=since, unread=unread)
     return retention.with_its_claims(change, live, target)
 

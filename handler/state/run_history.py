@@ -10,7 +10,7 @@ from handler.model.backoff import TRANSIENT
 from handler.model.errors import AnnealError, StillDeleting
 from handler.model.event import ASKED, Delivery
 from handler.model.names import FIELD_MANAGER, Identity
-from handler.model.plan import LOST, Action, Change, FieldChange
+from handler.model.plan import LOST, PENDING, Action, Change, FieldChange
 from handler.model.quotation import printable
 from handler.model.result import Outcome, Result
 from handler.model.tree import CommitInfo
@@ -52,7 +52,7 @@ _DEPLOYING = (Outcome.APPLIED, Outcome.HELD, Outcome.PRUNING, Outcome.ROLLED_BAC
 
 def run_of(result: Result, commit: CommitInfo | None, actor: str, started: float) -> Run:
     """Make the history's entry of a run. `started`: seconds since the epoch; `commit`: None where none could be fetched."""
-    changed = [f"{change.identity} {change.action}" for change in result.written]
+    changed = [f"{change.identity} {PENDING if change.done == PENDING else change.action}" for change in result.written]
     changed += [f"{gone.identity} {LOST}" for change in result.written for gone in change.takes if gone.counted]
     changed += [f"{change.identity} to {change.action}" for change in result.left]
     changed += [f"{gone.identity} to lose" for gone in result.losing]
@@ -132,7 +132,7 @@ def _is_merged_end(run: Run, older: Iterable[Run]) -> bool:
 def _same_failure(older: Run, newer: Run) -> bool:
     facts = [(each.outcome, each.commit, each.code, each.message) for each in (older, newer)]
     waited_for = any(_is_asked(each) and each.trigger != "oneoff" for each in (older, newer))
-    same = facts[0] == facts[1] and newer.outcome == Outcome.FAILED
+    same = facts[0] == facts[1] and newer.outcome in (Outcome.FAILED, Outcome.PRUNING)
     return same and newer.changed in ((), older.changed) and not waited_for
 
 
@@ -145,7 +145,7 @@ def deliveries(known: tuple[Delivery, ...], newer: Iterable[Delivery]) -> tuple[
 def failed(status: RunStatus, error: AnnealError, now: float) -> RunStatus:
     """Return the status after an error; only a transient one gets a next try. A failure after others keeps their `since`."""
     failures = status.failures + 1
-    again = status.phase == "failed" or (status.phase == ROLLING and status.failures > 0)
+    again = status.phase in ("failed", PRUNING) or (status.phase == ROLLING and status.failures > 0)
     return replace(
         status,
         phase="failed",

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from handler.cli.reports import facts
+from handler.engine.apply import wait_deleted
 from handler.model.plan import Action
 from handler.model.result import Outcome, Result
 from tests.e2e.documents import Document, config_map
@@ -89,10 +91,38 @@ def test_a_terminating_object_that_git_has_dropped_is_pruned(shop: Shop) -> None
     shop.push(config_map(shop.name, "two"))
     shown = shop.run(dry_run=True)
     assert shown.plan
-    assert [(change.action, change.reason) for change in shown.plan.prunes] == [(Action.PRUNE, "is being deleted already")]
+    assert [(change.action, change.reason) for change in shown.plan.prunes] == [
+        (Action.PRUNE, f"is being deleted already; finalizers: {HELD}")
+    ]
     assert not any("created again" in note for note in shown.plan.notes)
     finalize(shop, one, None)
     assert shop.run().outcome in DONE
+    shop.assert_converged()
+
+
+@pytest.mark.parametrize("way", ["prune", "recreate"])
+def test_what_waits_for_its_finalizer_is_deleting_after_each_retry_and_never_pruned(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(wait_deleted, "TIMEOUT", 1.0)
+    one = {**config_map(shop.name, "one", annotations={"anneal.dev/recreate": "allow"}), "immutable": True}
+    shop.push(one, config_map(shop.name, "two"))
+    shop.applied()
+    finalize(shop, one, [HELD])
+    shop.push(*([{**one, "data": {"key": "2"}}] if way == "recreate" else []), config_map(shop.name, "two"))
+    for tries in (1, 2):
+        ended = shop.run("push" if tries == 1 else "tick")
+        assert (ended.outcome, ended.code, ended.counts) == (Outcome.PRUNING, "still-deleting", {"deleting": 1}), told(ended)
+        said = (
+            f"ConfigMap/{shop.name}/one: is not gone yet; finalizers: {HELD} (the controller of x.example.com); kubectl get ConfigMap/one"
+        )
+        assert ended.message.startswith(said)
+        assert [(each["object"], each["done"]) for each in facts(ended)["changes"]] == [(f"ConfigMap/{shop.name}/one", False)]
+        (entry, *_), status = shop.state().history, shop.state().status
+        assert (entry.outcome, entry.counts, entry.changed) == ("pruning", {"deleting": 1}, (f"ConfigMap/{shop.name}/one deleting",))
+        assert (status.phase, status.counts, entry.times) == ("pruning", {"deleting": 1}, tries)
+    finalize(shop, one, None)
+    assert "pruned" not in shop.applied("tick").counts
     shop.assert_converged()
 
 

@@ -20,7 +20,7 @@ from handler.engine.planner.exclusive_look import is_owner, left_for
 from handler.engine.planner.exclusive_needs import Needs
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
-from handler.model.errors import Moved
+from handler.model.errors import Moved, StillDeleting
 from handler.model.names import Identity, Resource
 from handler.model.plan import Action, Change, Plan
 from handler.plan.admission import CRD, NAMESPACE
@@ -54,12 +54,21 @@ class Pruner:
             self.between()
             needs = exclusive.looked_again(stage) if number else needs
             answers = parallel([partial(self._prune_one, change, needs) for change in stage])
-            done = [answer for answer in answers if isinstance(answer, Change)]
+            done = [replace(answer, terminating="") for answer in answers if isinstance(answer, Change)]
             self.outcomes += done
-            self.wrote([change for change in done if change.writes])
             raise_together(answers, stage)
-            gone = [(self._resource(change), change.identity, change.uid) for change in done if change.writes]
-            wait_until_gone(self.planner.api, gone, self.fence, self.lingering)
+            self._see_off([change for change in done if change.writes])
+
+    def _see_off(self, going: Sequence[Change]) -> None:
+        """Wait until what was deleted is gone, and tell what is."""
+        try:
+            wanted = [(self._resource(change), change.identity, change.uid) for change in going]
+            wait_until_gone(self.planner.api, wanted, self.fence, self.lingering)
+        except StillDeleting as error:
+            left = {each.subject for each in error.problems}
+            self.wrote([change for change in going if str(change.identity) not in left])
+            raise
+        self.wrote(going)
 
     def _without_needed(self, going: Sequence[Change], needs: Needs) -> list[Change]:
         """Leave orphans that something needs since the plan has looked."""

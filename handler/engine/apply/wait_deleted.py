@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handler.cluster.api import Api
@@ -21,8 +21,9 @@ from handler.model.errors import AnnealError, Problem, StillDeleting
 from handler.model.field_masking import without_credentials
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity, Resource, kubectl
+from handler.model.plan import Action, Change
 from handler.state.record import RunStatus, State
-from handler.state.record_format import is_recordable
+from handler.state.record_format import is_recordable, stamp
 from handler.state.run_history import PRUNING
 
 TIMEOUT = 60.0  # seconds that a deletion may take before the run ends as `pruning`
@@ -49,9 +50,11 @@ _REPORT_AFTER, _REPORT_EVERY = 1.0, 2.0  # seconds after which a wait is worth a
 
 @dataclass(frozen=True, slots=True)
 class LingeringObject(Problem):
-    """An object that isn't gone yet."""
+    """An object that isn't gone yet, `since` when, and what holds it."""
 
     identity: Identity | None = None
+    since: str = ""
+    finalizers: tuple[str, ...] = ()
 
 
 Report = Callable[[Sequence[LingeringObject]], None]
@@ -72,7 +75,8 @@ def wait_until_gone(
     reporter = _Reporter({uid: identity for _, identity, uid in wanted}, report)
     survivors = until_gone(api, wanted, TIMEOUT, stop, reporter.look)
     if survivors:
-        raise StillDeleting(*reporter.problems(survivors))
+        reporter.end(survivors)
+        raise StillDeleting(*reporter.reported)
     reporter.end()
 
 
@@ -91,8 +95,8 @@ class _Reporter:
             self.due = time.monotonic() + _REPORT_EVERY
             self._report(self.problems(left))
 
-    def end(self) -> None:
-        self._report(())
+    def end(self, left: Sequence[dict[str, Any]] = ()) -> None:
+        self._report(self.problems(left))
 
     def _report(self, left: tuple[LingeringObject, ...]) -> None:
         if left != self.reported:
@@ -106,7 +110,8 @@ class _Reporter:
 
 def _lingering(identity: Identity, live: dict[str, Any]) -> LingeringObject:
     """Return why an object isn't gone: its finalizers and their usual controllers; of a Namespace, its remaining content."""
-    finalizers = [str(name) for name in live["metadata"].get("finalizers") or []]
+    finalizers = tuple(str(name) for name in live["metadata"].get("finalizers") or ())
+    since = str(live["metadata"].get("deletionTimestamp") or stamp(time.time()))
     explained = [f"{name} ({_CLEARED_BY.get(name) or 'the controller of ' + name.partition('/')[0]})" for name in finalizers]
     holds = [
         str(each.get("message"))
@@ -116,7 +121,7 @@ def _lingering(identity: Identity, live: dict[str, Any]) -> LingeringObject:
     reasons = [*([f"finalizers: {', '.join(explained)}"] if explained else []), *holds]
     why = "; ".join(reasons) or "the server has not removed it yet"
     fix = advice("{text} shows who must act", kubectl("get", identity, "-o", "yaml"))
-    return LingeringObject(str(identity), f"is not gone yet; {why}", fix=fix, identity=identity)
+    return LingeringObject(str(identity), f"is not gone yet; {why}", fix=fix, identity=identity, since=since, finalizers=finalizers)
 
 
 @dataclass(slots=True)
@@ -134,6 +139,12 @@ class Lingering:
             self._left[threading.get_ident()] = tuple(left)
         with contextlib.suppress(AnnealError):
             self.run.record(self._with_lines)
+
+    def seen(self, changes: Iterable[Change]) -> tuple[Change, ...]:
+        """Return what a run has written, where an object that goes isn't gone yet with what it waits for."""
+        left = {each.identity: each for found in self._left.values() for each in found}
+        pending = ((change, left.get(change.identity) if change.action is Action.PRUNE else None) for change in changes)
+        return tuple(replace(change, terminating=it.since, finalizers=it.finalizers) if it else change for change, it in pending)
 
     def _with_lines(self, state: State) -> State:
         with self._lock:

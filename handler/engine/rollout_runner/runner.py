@@ -59,9 +59,12 @@ class RolloutRunner:
     journal: Journal = field(init=False)
     hooks: HookRunner = field(init=False)
     due: bool = field(init=False)
+    lingering: Lingering = field(init=False)
 
     def __post_init__(self) -> None:
-        run, linger, deps = self.run, Lingering(self.run).report, self.run.deps
+        run, deps = self.run, self.run.deps
+        self.lingering = Lingering(run)
+        linger = self.lingering.report
         self.applier = Applier(deps.planner, self.planned, run.fence, run.between, noted=self._note, lingering=linger, wrote=run.wrote)
         self.pruner = Pruner(deps.planner, self.planned, run.fence, run.between, self.applier.stored.uids, linger, run.wrote)
         self.waits = Waits(self.run)
@@ -109,7 +112,7 @@ class RolloutRunner:
         }
         found = removed | done
         planned = dict.fromkeys(change.identity for change in self.planned.plan.changes)
-        return (*(found[each] for each in planned if each in found and found[each].writes), *self.hooks.lost.values())
+        return self.lingering.seen((*(found[each] for each in planned if each in found and found[each].writes), *self.hooks.lost.values()))
 
     def _told(self) -> Plan:
         try:

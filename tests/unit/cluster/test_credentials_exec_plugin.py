@@ -83,25 +83,23 @@ def test_an_exec_plugin_that_hangs_is_named_with_its_user_and_ended_with_what_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
 ) -> None:
     monkeypatch.setattr("handler.cluster.credentials._LIMIT", 1.0)
-    path = kubeconfig(tmp_path, f"cat {tmp_path}/held & cat {tmp_path}/held")
+    path = kubeconfig(tmp_path, f"exec 9>{tmp_path}/held; echo begun >&9; sleep 3600 & sleep 3600")
     os.mkfifo(tmp_path / "held")
+    held = os.open(tmp_path / "held", os.O_RDONLY | os.O_NONBLOCK)
     with pytest.raises(ClusterUnavailable) as caught:
         connect(Cluster(), kubeconfig=path, context="a", environ={}, terminal=terminal)
     seen = f"its exec plugin {tmp_path}/plugin gave no answer for user a in 1 s, and was ended; it says why at a terminal"
     assert str(caught.value) == f"kubeconfig {path}, context a: {seen}: KUBECONFIG={path} kubectl --context a version"
-    until(lambda: not has_reader(tmp_path / "held"))
+    until(lambda: has_ended(held))
+    os.close(held)
 
 
-def has_reader(pipe: Path) -> bool:
-    """Whether any process has a pipe open, or waits to read it."""
-    return any(str(pipe).encode() in each for each in map(command_line, Path("/proc").glob("[0-9]*/cmdline")))
-
-
-def command_line(file: Path) -> bytes:
+def has_ended(pipe: int) -> bool:
+    """Whether no process has the pipe open to write into it any more."""
     try:
-        return file.read_bytes()
-    except OSError:  # it has ended
-        return b""
+        return not os.read(pipe, 100)
+    except BlockingIOError:
+        return False
 
 
 def test_a_token_that_cant_be_renewed_in_time_counts_until_it_expires(
