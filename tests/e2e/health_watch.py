@@ -65,8 +65,8 @@ class Watching:
 def watching(shop: Shop) -> Iterator[Any]:
     begun: list[Watching] = []
 
-    def begin() -> Watching:
-        begun.append(Watching(shop))
+    def begin(of: Shop = shop) -> Watching:
+        begun.append(Watching(of))
         return begun[-1]
 
     yield begin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.e2e.health_watch import Watching
 from tests.e2e.one_target import STATES, Shop
 from tests.e2e.rbac_rights import ALL, allow
 from tests.e2e.serve_process import until
+from tests.e2e.two_targets import Pair
 from tests.e2e.workload_status import fated
 
 """A fixture."""
@@ -115,6 +117,23 @@ def test_a_condition_of_what_holds_a_secret_is_repeated_by_no_health_watch(
     watch.shows(HealthState.PROGRESSING, f"Offer/{shop.name}/a: in progress")
     record = shop.kubectl.run("get", "configmap", f"anneal-{shop.name}", "-n", STATES, "-o", "yaml")
     assert CANARY not in record + json.dumps([getattr(each, "fields", {}) for each in caplog.records])
+
+
+def test_a_target_whose_record_was_deleted_is_healthy_again_by_itself(pair: Pair, watching: Any) -> None:
+    pair.push((service(pair.space, "a"),), (service(pair.space, "b"),))
+    pair.applied(pair.a, pair.b)
+    watch = watching(pair.a)
+    watch.shows(HealthState.HEALTHY)
+    until(lambda: followed(watch))
+    pair.a.kubectl.run("delete", "configmap", f"anneal-{pair.a.name}", "-n", STATES)
+    watch.passes(3)
+    pair.applied(pair.a)  # it finds its members, and writes the record anew
+    (cluster,) = watch.watch.clusters
+    known = cluster.watched[f"anneal-{pair.a.name}"]
+    until(lambda: known.declared and cluster.scopes.are_whole(pair.a.name) and not cluster.arrivals.joined)
+    found = known.look(time.monotonic())
+    assert found.state() is HealthState.HEALTHY, "what a run has just written isn't called missing for a while, so that the record says less"
+    assert {identity.name for identity in found.verdicts} == {"a"}
 
 
 def test_an_unknown_health_state_in_the_record_ends_no_pass(shop: Shop, watching: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -38,7 +38,7 @@ from handler.state.record import TargetHealth
 from handler.state.record_format import stamp
 from handler.worker.health_watch.arrivals import UNREAD, Arrivals
 from handler.worker.health_watch.reasons import EXPLAINED, due, reasons
-from handler.worker.health_watch.scopes import Scopes, WatchConnections, account_of
+from handler.worker.health_watch.scopes import Scopes, WatchConnections, account_of, holds
 from handler.worker.health_watch.watched_target import WatchedTarget
 
 _LOG = logging.getLogger("anneal.health")
@@ -159,7 +159,7 @@ class ClusterWatch:
         read = {name for name in read if not keys.get(name) or (not waits and self.scopes.are_whole(name))}
         if anew := {key for name in read for key in keys.get(name, ())}:
             self.anew = now
-            self.scopes.restart(anew)
+            self.scopes.restart(anew, self.owners)
         self.arrivals.joined -= read
 
     def _clock(self) -> float:
@@ -300,7 +300,9 @@ class ClusterWatch:
             self.resolved = now
             discovery.refresh()
         self.unserved = unknown
-        self.scopes.adjust((each, self.ways.api(each.target), self.ways.discovery(each.target)) for each in known)
+        ended = self.scopes.adjust((each, self.ways.api(each.target), self.ways.discovery(each.target)) for each in known)
+        for account, identity in {seen for key in ended for seen in self.owners if holds(key, *seen)}:
+            self.owners.pop((account, identity)).see(identity, None)  # what isn't followed any more isn't known
 
     # --- verdicts
     def _judge(self, known: WatchedTarget, now: float, *, passes: bool) -> None:

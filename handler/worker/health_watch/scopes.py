@@ -22,7 +22,7 @@ from handler.cluster.watch import Lines, Scope, look, started
 from handler.config.settings import Target
 from handler.engine.health.custom_health import CustomHealth
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
-from handler.model.names import PART_OF, GroupKind
+from handler.model.names import PART_OF, Identity
 from handler.state.store import StateStore
 from handler.worker.health_watch.watched_target import WatchedTarget
 
@@ -95,36 +95,38 @@ class Scopes:
         """Follow a scope for good."""
         self._follow(key, api, scope, kept=True)
 
-    def adjust(self, targets: Iterable[tuple[WatchedTarget, Api, Discovery]]) -> None:
-        """Follow what these targets declare, and nothing else but what is kept; what a target isn't followed by any more, it forgets."""
+    def adjust(self, targets: Iterable[tuple[WatchedTarget, Api, Discovery]]) -> list[Key]:
+        """Follow what these targets declare, and nothing else but what is kept; return what isn't followed any more."""
         wanted: dict[Key, tuple[Api, Scope]] = {}
-        before, self.keys, self.mute = self.keys, {}, {}
+        self.keys, self.mute = {}, {}
         accounts: set[str] = set()
         for watched, api, discovery in targets:
             name, found = watched.target.name, dict(self._of(watched, discovery))
             self.keys[name] = tuple(found)
             accounts.add(account_of(watched))
-            for key in set(before.get(name, ())) - found.keys():
-                watched.forget(_kind_of(key), key[3])
             for key, scope in found.items():
                 wanted.setdefault(key, (api, scope))
         self._narrow &= accounts
-        for key in [key for key, each in self.followed.items() if key not in wanted and not each.kept]:
+        ended = [key for key, each in self.followed.items() if key not in wanted and not each.kept]
+        for key in ended:
             dropped = self.followed.pop(key).scope
             dropped.close()
             del self._accounts[id(dropped)]
         for key in sorted(wanted.keys() - self.followed.keys()):
             self._follow(key, *wanted[key])
+        return ended
 
-    def restart(self, keys: Collection[Key]) -> None:
-        """LIST scopes anew that have been LISTed already."""
+    def restart(self, keys: Collection[Key], known: Collection[tuple[str, Identity]]) -> None:
+        """LIST scopes anew that have been LISTed already. `known`: by account, what was seen; what of it the LIST lacks has gone."""
         for key in keys:
             each = self.followed.get(key)
             if each is not None and each.whole and not each.kept:
                 each.scope.close()
                 del self._accounts[id(each.scope)]
                 scope = each.scope
-                self._follow(key, each.api, Scope(scope.resource, scope.namespace, scope.partial, scope.selector, pause=scope.pause))
+                present = {identity for account, identity in known if holds(key, account, identity)}
+                anew = Scope(scope.resource, scope.namespace, scope.partial, scope.selector, present=present, pause=scope.pause)
+                self._follow(key, each.api, anew)
 
     def _follow(self, key: Key, api: Api, scope: Scope, *, kept: bool = False) -> None:
         self.followed[key], self._accounts[id(scope)] = FollowedScope(api, scope, kept=kept), key[0]
@@ -214,8 +216,10 @@ class Scopes:
             each.scope.close()
 
 
-def _kind_of(key: Key) -> GroupKind:
-    return GroupKind(key[1].rpartition("/")[0], key[2])
+def holds(key: Key, account: str, identity: Identity) -> bool:
+    """Whether an object that an account has seen is in a scope."""
+    here = key[3] in ("", identity.namespace)
+    return here and (key[0], key[1].rpartition("/")[0], key[2]) == (account, identity.group, identity.kind)
 
 
 def account_of(watched: WatchedTarget) -> str:

@@ -108,11 +108,6 @@ class WatchedTarget:
             self._judge(identity, live)
             self._note(identity, live)
 
-    def forget(self, kind: GroupKind, namespace: str) -> None:
-        """Forget a kind (in one namespace; empty: in all), which isn't followed for it any more."""
-        for identity in [each for each in self._verdicts if each.group_kind == kind and namespace in ("", each.namespace)]:
-            self._drop(identity)
-
     def _drop(self, identity: Identity) -> None:
         self.moved = self._verdicts.pop(identity, None) is not None or self.moved
         for known in (self._settling, self._living, self._changed, self._expressed, self._versions):

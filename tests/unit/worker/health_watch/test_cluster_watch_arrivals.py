@@ -1,4 +1,4 @@
-"""Targets that come while health is watched: their kinds are LISTed anew, and the others of these kinds are judged all the same."""
+"""Targets and records that come and go while health is watched: what isn't known is LISTed anew, and the others are judged all the same."""
 
 from __future__ import annotations
 
@@ -187,3 +187,23 @@ def test_an_instance_that_comes_during_a_list_is_judged_by_the_next_one(cluster:
         assert {cluster.health(name) for name in names} == {"healthy"}
     assert cluster.listed == 3
     assert not cluster.watch.arrivals.joined
+
+
+RECORD = Identity("", "ConfigMap", "anneal-system", "anneal-shop")
+
+
+@pytest.mark.parametrize("beside", [True, False], ids=["another-keeps-the-watch", "the-watch-ends"])
+def test_a_target_whose_record_is_deleted_and_written_anew_is_judged_as_it_lives(cluster: Cluster, beside: bool) -> None:
+    if beside:
+        cluster.come(0)
+    for _ in range(30):
+        cluster.turn()
+    cluster.watch._record_moved(RECORD, None)
+    for _ in range(130):
+        cluster.turn()  # a pass among them
+    if not beside:
+        cluster.ready[API] = 0  # nobody looks meanwhile
+    cluster.watch.watched["anneal-shop"].seen = "anew"
+    for _ in range(130):
+        cluster.turn()
+    assert cluster.health("shop") == ("healthy" if beside else "progressing")

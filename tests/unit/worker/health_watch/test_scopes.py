@@ -10,7 +10,7 @@ from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.names import Identity
 from handler.worker.health_watch import scopes as module
 from handler.worker.health_watch.scopes import FollowedScope, Scopes
-from tests.unit.worker.health_watch.watched_objects import API, declaring, live, watched
+from tests.unit.worker.health_watch.watched_objects import API, declaring, watched
 from tests.unit.worker.health_watch.watched_scopes import adjusted
 
 WEB = Identity("", "Service", "shop", "web")
@@ -74,13 +74,18 @@ def test_a_watch_that_no_target_needs_any_more_ends() -> None:
     adjusted(scopes, shop)
     scope = next(each.scope for key, each in scopes.followed.items() if key[2] == "Deployment")
     assert scopes.account(scope) == ""
-    shop.see(API, live(shop, ready=1))
-    assert shop.look(NOW).verdicts[API].healthy
     shop.read(declaring(WEB), "2")
-    adjusted(scopes, shop)
+    assert adjusted(scopes, shop) == [("", "apps/v1", "Deployment", "")]
     assert scopes.account(scope) is None
-    shop.read(declaring(API, WEB), "3")
-    assert not shop.look(NOW).verdicts[API].healthy
+
+
+def test_what_went_while_a_scope_was_listed_anew_is_gone() -> None:
+    scopes, shop = Scopes(), watched("shop", API, WEB)
+    adjusted(scopes, shop)
+    for each in scopes.followed.values():
+        scopes.stands(each.scope)
+    scopes.restart(list(scopes.followed), {("", API), ("", WEB), ("deployer", API)})
+    assert sorted(each.scope.expected() for each in scopes.followed.values()) == [{API}, {WEB}]
 
 
 def test_a_kind_whose_group_doesnt_answer_isnt_gone() -> None:

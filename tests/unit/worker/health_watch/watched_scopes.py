@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from handler.model.names import GroupKind, Resource
-from handler.worker.health_watch.scopes import Scopes
+from handler.worker.health_watch.scopes import Key, Scopes
 from handler.worker.health_watch.watched_target import WatchedTarget
 
 SERVED = {
@@ -24,7 +24,7 @@ class Discovery:
         return SERVED.get(kind)
 
 
-def adjusted(scopes: Scopes, *targets: WatchedTarget, stale: str = "") -> None:
+def adjusted(scopes: Scopes, *targets: WatchedTarget, stale: str = "") -> list[Key]:
     api: Any = None
     discovery: Any = Discovery(stale)
-    scopes.adjust((each, api, discovery) for each in targets)
+    return scopes.adjust((each, api, discovery) for each in targets)
