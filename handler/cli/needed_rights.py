@@ -117,6 +117,8 @@ def target_grants(target: Target, needed: NeededKinds) -> tuple[Grant, ...]:
     found = {Grant(scope, kind.group, kind.plural, WRITES) for kind in needed.kinds for scope in (scopes if kind.namespaced else ("",))}
     found |= set(_looks_before_pruning(target, needed, scopes))
     found |= set(_claims_along(target, needed, scopes))
+    if target.rollback.on_failure and STATEFUL_SET in {kind.group_kind for kind in needed.kinds}:  # pods that stay at a failed revision
+        found |= {Grant(scope, "", "pods", ("delete", "get", "list")) for scope in scopes}
     found |= set(_total_control(target, needed))
     found |= set(_escalations(needed.bodies))
     found |= set(value_reads(target))

@@ -18,12 +18,15 @@ from typing import Any, NamedTuple
 
 from handler.health.kinds.pods import WITH_PODS, containers, pod, trouble
 from handler.health.kinds.reading import as_said, condition, count, moment, said
+from handler.health.stuck_pods import Due, is_stuck, revision_of
+from handler.model.advice import advice
 from handler.model.manifest import at, items_at
-from handler.model.names import Identity
+from handler.model.names import Identity, kubectl
 from handler.model.numbers import many
 
 STILL = 15.0  # seconds for which a verdict may stand before what no pod and no event says is inferred
 STOOD = f"nothing has changed for {STILL:.0f}s"
+PAST = "another revision"
 SLACK = 10.0  # seconds by which clocks of a cluster may differ
 _AT_ONCE = 2.0  # seconds at most between an event and the condition that a controller writes with it
 _CONTINUES = 360.0  # seconds after its last event for which a repeated Warning goes on: clients send one in five minutes of many alike
@@ -75,16 +78,20 @@ class Warned:
 
 
 class Live(NamedTuple):
-    """What is kept of a live object. `uid`: empty: there is none; `changed`: when one of its conditions did last, since the epoch."""
+    """What is kept of a live object. `uid`: empty: there is none; `changed`: when one of its conditions did last, since the epoch.
+
+    `due`: which pods it is to have, where it says so.
+    """
 
     uid: str = ""
     changed: float = 0.0
+    due: Due = Due()
 
     @classmethod
     def of(cls, live: Object | None) -> Live:
         """Read a live object; None: it isn't there."""
         times = (moment(at(each, "lastTransitionTime")) for each in items_at(live, "status", "conditions"))
-        return cls(said(at(live, "metadata", "uid")), max((each for each in times if each is not None), default=0.0))
+        return cls(said(at(live, "metadata", "uid")), max((each for each in times if each is not None), default=0.0), Due.of(live))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +178,8 @@ def diagnose(subject: Subject, sight: NamespaceSight) -> Finding:
     explained = _Explanation(subject.said, subject.closed)
     if worst is not None:
         explained.pod(worst, sight.about(worst))
+        if subject.live.due.is_past(worst) and (subject.still or is_stuck(worst, sight.now)):
+            explained.past(Identity("", "Pod", subject.identity.namespace, _name(worst)))
     explained.warnings(sight.about_owner(subject, _past(subject, pods)))
     if not explained.causes and subject.still:
         explained.infer(worst, sight.now, none=subject.has_pods and not pods)
@@ -234,6 +243,12 @@ class _Explanation:
         if texts:
             self.parts.append(f"pod {_name(live)}: {'; '.join(texts)}")
 
+    def past(self, stuck: Identity) -> None:
+        """Say of a pod that its failure isn't that of the revision which is due, and how it is replaced."""
+        why = "is of another revision than is due, and stays until it is deleted"
+        self.parts.append(advice("pod {text} {text}: {text}", stuck.name, why, kubectl("delete", stuck)))
+        self.causes.append(PAST)
+
     def warnings(self, warned: Iterable[Warned]) -> None:
         self.parts += self._fresh(warned, "; ".join(self.parts))
 
@@ -256,16 +271,17 @@ class _Explanation:
 
 
 def _worst(subject: Subject, pods: Sequence[Object], sight: NamespaceSight) -> Object | None:
-    """Return the pod that explains most: of the newest revision, unless nothing of that does and nothing changes any more."""
+    """Return the pod that explains most: of the revision that is due, else the newest; unless nothing of that does and nothing changes."""
     if not pods:
         return None
 
     def worth(each: Object) -> tuple[bool, bool, float]:
         return bool(trouble(each)), bool(sight.about(each)), _created(each)
 
-    ill = [each for each in pods if not pod(each, sight.now).healthy]
-    newest = _revision(max(pods, key=_created))
+    ill, due = [each for each in pods if not pod(each, sight.now).healthy], subject.live.due
+    newest = _revision(max((each for each in pods if revision_of(each) == due.revision), key=_created, default=max(pods, key=_created)))
     found = max((each for each in ill if _revision(each) == newest), key=worth, default=None)
+    found = found or max((each for each in ill if due.is_past(each) and is_stuck(each, sight.now)), key=worth, default=None)
     if subject.still and (found is None or not any(worth(found)[:2])):
         return max(ill, key=worth, default=None)
     return found

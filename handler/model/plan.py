@@ -49,6 +49,7 @@ class Cause(StrEnum):
     CONTENT = "content"
     VOLUME = "volume"
     WRITTEN = "written"
+    STUCK = "stuck"
 
 
 SAID = {
@@ -62,6 +63,7 @@ SAID = {
     Cause.CONTENT: "what holds it goes",
     Cause.VOLUME: "a retention policy deletes it",
     Cause.WRITTEN: "it is deleted once it is written so",
+    Cause.STUCK: "it isn't ready, and its controller doesn't replace it once it is to be of another revision",
 }
 """Each cause for people."""
 OF_ITS_OWN = frozenset({Cause.FINISHED, Cause.REPEATED})
@@ -251,7 +253,7 @@ class Plan:
     """Everything one run would do. `stages` are applied in order, `prunes` afterwards in theirs; `due`: see `Due`.
 
     `renderer`: which one made what git declares. `relabelled`: members with the marks of a former name that git doesn't declare, or that
-    are hooks: their marks are written before anything else, whatever becomes of them.
+    are hooks: their marks are written before anything else, whatever becomes of them. `stuck`: pods that a wait deletes.
     """
 
     target: str
@@ -265,6 +267,7 @@ class Plan:
     due: tuple[Due, ...] = ()
     renderer: str = FILES
     relabelled: tuple[Change, ...] = ()
+    stuck: tuple[Gone, ...] = ()
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -275,6 +278,7 @@ class Plan:
     def gone(self) -> tuple[Gone, ...]:
         """Every live object that will be gone because of the run, once, whatever takes it."""
         found = [gone for change in self.changes for gone in change.gone] + [gone for due in self.due for gone in due.gone]
+        found += self.stuck
         return tuple({gone.uid or str(gone.identity): gone for gone in reversed(found)}.values())[::-1]
 
     @property

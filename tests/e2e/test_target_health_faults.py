@@ -132,7 +132,9 @@ def test_a_target_whose_record_was_deleted_is_healthy_again_by_itself(pair: Pair
     known = cluster.watched[f"anneal-{pair.a.name}"]
     until(lambda: known.declared and cluster.scopes.are_whole(pair.a.name) and not cluster.arrivals.joined)
     found = known.look(time.monotonic())
-    assert found.state() is HealthState.HEALTHY, "what a run has just written isn't called missing for a while, so that the record says less"
+    assert found.state() is HealthState.HEALTHY, (
+        "what a run has just written isn't called missing for a while, so that the record says less"
+    )
     assert {identity.name for identity in found.verdicts} == {"a"}
 
 

@@ -67,7 +67,7 @@ class RolloutRunner:
         linger = self.lingering.report
         self.applier = Applier(deps.planner, self.planned, run.fence, run.between, noted=self._note, lingering=linger, wrote=run.wrote)
         self.pruner = Pruner(deps.planner, self.planned, run.fence, run.between, self.applier.stored.uids, linger, run.wrote)
-        self.waits = Waits(self.run)
+        self.waits = Waits(self.run, self.planned.plan.stuck)
         self.journal = Journal(self.run, self.inputs)
         self.hooks = HookRunner(self.run, self.planned_hooks, self.applier, self.waits, self.journal)
         prepared = self.inputs.prepared

@@ -15,7 +15,7 @@ from handler.engine.planner.due import all_due, is_due, left_out, token, under_w
 from handler.engine.planner.exclusive_look import ExclusiveRequest, beside_exclusive
 from handler.engine.planner.planner import Planned, PlanRequest
 from handler.engine.planner.siblings import SiblingQuestions
-from handler.engine.run import revision
+from handler.engine.run import revision, stuck_pods
 from handler.engine.run.context import RunContext
 from handler.engine.run.former_record import ignored
 from handler.model.advice import advice
@@ -48,8 +48,9 @@ def plan(run: RunContext, inputs: Inputs) -> Planned:
     run.round.looked = HealthLook(planned.health)
     once = {one for one in _once_hidden(inputs.prepared, run.state) if one in planned.desired and planned.desired[one].mode in APPLIED}
     planned = replace(planned, plan=_written(planned.plan, once))
-    notes = (*planned.plan.notes, *remarks(run, inputs, planned.plan), *_outside(planned.plan, run.job.target))
-    return replace(planned, plan=replace(planned.plan, notes=notes))
+    stuck, said = stuck_pods.named(run, planned, steps=bool(inputs.prepared.rollout))
+    notes = (*planned.plan.notes, *remarks(run, inputs, planned.plan), *_outside(planned.plan, run.job.target), *said)
+    return replace(planned, plan=replace(planned.plan, notes=notes, stuck=stuck))
 
 
 def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:

@@ -17,6 +17,7 @@ from handler.cluster.watch import Stop
 from handler.config.settings import Wait
 from handler.config.value_formats import duration
 from handler.engine.run.context import RunContext
+from handler.engine.run.stuck_pods import StuckPods
 from handler.engine.waits.evidence import FIRST, EvidenceLooks, Pace
 from handler.engine.waits.interrupts import Interrupts
 from handler.engine.waits.tracker import Ended, Tracker, Verdict, as_usual
@@ -30,6 +31,7 @@ from handler.model.errors import Problem, RolloutFailed, StillWaiting
 from handler.model.field_masking import without_credentials
 from handler.model.health import Health, Status
 from handler.model.names import Identity, Resource
+from handler.model.plan import Gone
 from handler.model.result import Outcome
 from handler.model.tree import printable
 from handler.plan.admission import Desired
@@ -121,16 +123,21 @@ class UnhealthyReport:
 
 @dataclass(slots=True)
 class Waits:
-    """The waits of one run, on several threads. `notes`: on what is healthy; `seen`: how all did; `pace`: of the looks at what isn't."""
+    """The waits of one run, on several threads. `notes`: on what is healthy; `seen`: how all did; `pace`: of the looks at what isn't.
+
+    `stuck`: what of its plan they delete.
+    """
 
     run: RunContext
+    stuck: Sequence[Gone] = ()
     notes: list[str] = field(default_factory=list)
     seen: dict[Identity, Health] = field(default_factory=dict)
     pace: Pace = field(default_factory=Pace)
     _lookout: Interrupts = field(init=False)
+    _stuck: StuckPods = field(init=False)
 
     def __post_init__(self) -> None:
-        self._lookout = Interrupts(self.run)
+        self._lookout, self._stuck = Interrupts(self.run), StuckPods(self.run, [*self.stuck], self.notes)
 
     def healthy(
         self,
@@ -190,8 +197,13 @@ class Waits:
         report, due = UnhealthyReport(self.run), [time.monotonic() + FIRST]
         diagnosing = EvidenceLooks(self.run, self.pace, kept.what, kept.since, self._recorded_before())
 
+        def judge(identity: Identity, live: Object | None) -> bool:
+            self._stuck.saw(identity, live)
+            return tracker.judge(identity, live)
+
         def tick() -> list[Identity]:
             beat()
+            self._stuck.beat()
             if not report.known:  # an earlier run of this commit has better words for its failure
                 news = diagnosing.look(lambda: report.subjects(tracker))
                 if news or time.monotonic() >= due[0]:
@@ -202,7 +214,7 @@ class Waits:
         why = f"{_UNHEALTHY} after {duration(limits.timeout)}"
         still = f"{_UNHEALTHY}, and nothing has changed for {duration(limits.progress_timeout)}"
         try:
-            if self.follow(kept, wanted, tracker.judge, limits.timeout, tick):
+            if self.follow(kept, wanted, judge, limits.timeout, tick):
                 self.run.round.unhealthy = self.run.round.unhealthy or ()
                 return
         except Ended as ended:

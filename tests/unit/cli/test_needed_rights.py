@@ -25,7 +25,7 @@ from handler.cli.rbac import HOME, _at_home
 from handler.config.git_settings import BasicAuth, Promoted, Repository, RepositoryAuth, Revision, SecretRef, WebhookSecrets
 from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
-from handler.config.settings import Cluster, Eks, EvidenceSettings, Impersonate, Prune, Settings, Target, Wait, WebhookSettings
+from handler.config.settings import Cluster, Eks, EvidenceSettings, Impersonate, Prune, Rollback, Settings, Target, Wait, WebhookSettings
 from handler.model.names import Resource
 
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop", "jobs"))
@@ -62,6 +62,14 @@ def test_a_target_whose_scale_downs_delete_claims_may_look_for_their_pods() -> N
     sets = Resource("apps", "v1", "StatefulSet", "statefulsets", namespaced=True)
     declared = body("StatefulSet", "db", "shop", spec={"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}})
     assert Grant("shop", "", "pods", ("get",)) in target_grants(TARGET, NeededKinds((sets,), ("shop",), (declared,)))
+
+
+@pytest.mark.parametrize("goes_back", [True, False])
+def test_pods_that_stay_at_a_failed_revision_may_be_deleted_only_where_a_target_goes_back_by_itself(goes_back: bool) -> None:
+    sets = Resource("apps", "v1", "StatefulSet", "statefulsets", namespaced=True)
+    target = replace(TARGET, wait=Wait(), rollback=Rollback(on_failure=goes_back))
+    assert (Grant("shop", "", "pods", ("delete", "get", "list")) in target_grants(target, NeededKinds((sets,), ("shop",)))) is goes_back
+    assert not any(grant.resource == "pods" for grant in target_grants(target, NeededKinds((CONFIGMAPS,), ("shop",))))
 
 
 def test_a_target_that_may_use_every_namespace_needs_a_cluster_role() -> None:

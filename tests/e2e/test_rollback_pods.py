@@ -1,0 +1,80 @@
+"""A StatefulSet that goes back: its controller never replaces a pod of the failed revision, so the run does, as its plan says."""
+
+from __future__ import annotations
+
+from handler.config.settings import Rollback, Wait
+from handler.model.plan import Cause
+from handler.model.result import Outcome
+from tests.e2e.conftest import Open
+from tests.e2e.documents import Document, config_map, stateful_set
+from tests.e2e.one_target import Shop, told
+from tests.e2e.serve_process import until
+from tests.e2e.workload_status import fated
+
+FAILS = Wait(timeout=15.0)
+"""The bad revision never gets ready; the good ones have this long, too: a pod is ready within a second."""
+BACK = {"wait": FAILS, "rollback": Rollback(on_failure=True)}
+
+
+def database(shop: Shop, image: str, fate: str = "", **spec: object) -> Document:
+    made = stateful_set(shop.name, "db")
+    made["spec"] |= {"replicas": 1} | spec
+    made["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    return fated(made, fate) if fate else made
+
+
+def pod(shop: Shop) -> Document:
+    found: Document = shop.kubectl("get", "pod", "db-0", "-n", shop.name)
+    return found
+
+
+def test_a_stateful_set_goes_back_and_the_next_good_commit_is_judged_by_its_own_pods(open_shop: Open) -> None:
+    shop = open_shop(**BACK)
+    shop.create_namespace()
+    old = shop.push(database(shop, "db:1"))
+    shop.applied()
+    shop.push(database(shop, "db:2", "no-image"))
+    result = shop.run()
+    assert (result.outcome, result.commit) == (Outcome.ROLLED_BACK, old), told(result)
+    assert result.plan
+    named = [(str(gone.identity), gone.cause, gone.counted) for gone in result.plan.gone]
+    assert named == [(f"Pod/{shop.name}/db-0", Cause.STUCK, False)]
+    assert [note for note in result.plan.notes if f"Pod/{shop.name}/db-0 was deleted" in note]
+    assert pod(shop)["spec"]["containers"][0]["image"] == "db:1"
+    new = shop.push(database(shop, "db:3"))
+    assert shop.applied().commit == new
+    assert shop.state().pin is None
+    assert pod(shop)["spec"]["containers"][0]["image"] == "db:3"
+
+
+def test_without_rollback_the_stale_pod_is_named_with_its_command_and_stays(open_shop: Open) -> None:
+    shop = open_shop(wait=Wait(timeout=5.0))
+    shop.create_namespace()
+    shop.push(database(shop, "db:2", "no-image"))
+    assert shop.run().outcome is Outcome.FAILED
+    uid = pod(shop)["metadata"]["uid"]
+    shop.push(database(shop, "db:3"))
+    result = shop.run()
+    assert result.outcome is Outcome.FAILED, told(result)
+    assert f"kubectl delete Pod/db-0 -n {shop.name}" in str(result.problems[0]), told(result)
+    assert "another revision" in str(result.problems[0])
+    assert pod(shop)["metadata"]["uid"] == uid
+    shop.kubectl.run("delete", "pod", "db-0", "-n", shop.name)
+    shop.applied("tick")
+
+
+def test_a_pod_below_the_partition_or_left_to_people_stays(open_shop: Open) -> None:
+    shop = open_shop(wait=Wait(timeout=5.0), rollback=Rollback(on_failure=True))
+    shop.create_namespace()
+    uids = []
+    for strategy in ({"rollingUpdate": {"partition": 1}}, {"type": "OnDelete"}):
+        shop.push(database(shop, "db:2", "no-image", updateStrategy=strategy), config_map(shop.name, "again"))
+        assert shop.run().outcome is Outcome.FAILED
+        until(lambda: "startTime" in pod(shop)["status"])
+        uids.append(pod(shop)["metadata"]["uid"])
+        shop.push(database(shop, "db:3", updateStrategy=strategy))
+        result = shop.run()
+        assert result.outcome is Outcome.FAILED, told(result)
+        assert result.plan is None or not result.plan.gone
+        uids.append(pod(shop)["metadata"]["uid"])
+    assert len(set(uids)) == 1
