@@ -25,7 +25,7 @@ from handler.cli.rbac import needed, theirs
 from handler.cli.render import rendered_at
 from handler.cli.run_job import run
 from handler.cli.session import Session, local_user
-from handler.cluster.access_review import AccessRule, allowed
+from handler.cluster.access_review import AccessRule, allowed, whoami
 from handler.cluster.api import Api
 from handler.config.git_settings import git_references
 from handler.config.renderer_settings import HELM, KUSTOMIZE, NIX
@@ -40,10 +40,15 @@ from handler.model.commit_status import CommitStatus, StatusState, status_contex
 from handler.model.errors import AccessDenied, AnnealError, Problem
 from handler.model.event import Job
 from handler.model.numbers import counted, many
+from handler.model.quotation import quoted
 from handler.model.render import Rendered
 from handler.model.result import Outcome
 from handler.queues.sqs import URL, queue_url
 
+_GRANT = (
+    "a person who may grant it gives {text} exactly this, ADMIN being a kubeconfig of theirs:"
+    " anneal --kubeconfig ADMIN rbac {}{words} | kubectl --kubeconfig ADMIN apply -f -"
+)
 CompareClocks = Callable[[Target, Api], None]
 """Notes whether this machine's clock agrees with that of a target's cluster."""
 
@@ -279,7 +284,8 @@ class _TargetChecks:
             answers = allowed(session.handler.api(target, impersonated=impersonated), rules)
             missing += [rule for rule, has in zip(rules, answers, strict=True) if not has]
         if missing:
-            fix = advice("an administrator can grant exactly this: anneal rbac {} | kubectl apply -f -", self.target.name)
+            whose, flags = _account(session.handler.api(target, impersonated=False))
+            fix = advice(_GRANT, whose, self.target.name, flags)
             raise AccessDenied(*(Problem("rights", f"may not {rule}", fix=fix) for rule in missing))
         wanted = [rule for grant in (needed_rights.wanted_grants(target, found) if found else ()) for rule in _rules(grant)]
         answers = allowed(session.handler.api(target), wanted)
@@ -302,6 +308,16 @@ def reached(api: Api) -> str:
     """Ask a cluster's version; return which cluster it is. Raises AnnealError."""
     version = (api.get("/version") or {}).get("gitVersion", "?")
     return f"{api.connection.host} ({api.connection.source}) is Kubernetes {version}"
+
+
+def _account(api: Api) -> tuple[str, list[str]]:
+    """Return whose rights were looked at, and the flags by which `anneal rbac` binds exactly that account; where it isn't told, none."""
+    try:
+        name, _ = whoami(api)
+    except AnnealError:  # before Kubernetes 1.28, or it may not ask
+        return "the handler", []
+    prefix, _, account = name.partition("system:serviceaccount:")
+    return quoted(name), ["--user", name] if prefix or not account else ["--service-account", account.replace(":", "/")]
 
 
 def _rules(grant: needed_rights.Grant) -> list[AccessRule]:

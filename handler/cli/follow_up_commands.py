@@ -17,6 +17,7 @@ _VERBS = (
     "serve|status|suspend|unlock|unpin"
 )
 _OURS = re.compile(rf"\banneal (?=(?:{_VERBS})\b)")
+_AS_ANOTHER = re.compile(r"\banneal (?=--kubeconfig )")  # names its own way to the cluster
 _THEIRS = re.compile(r"\bkubectl (?=(?:apply|auth|create|delete|describe|edit|get|patch)\b)")
 
 
@@ -31,10 +32,12 @@ class GivenFlags:
         """Return an Advice whose commands do the same from where this one was typed; any other text as it is. `cluster`: the target's."""
         if not isinstance(text, Advice):
             return text
-        ours, theirs = (advice("{words}", flags)[1:] for flags in (self.anneal, on_cluster(cluster, self.kubectl)))
+        above = self.anneal[:2] if self.anneal[:1] == ("-c",) else ()
+        ours, config, theirs = (advice("{words}", flags)[1:] for flags in (self.anneal, above, on_cluster(cluster, self.kubectl)))
 
         def completed(piece: str) -> str:
             piece = _OURS.sub(lambda found: f"{found.group()}{ours} ", piece) if ours else piece
+            piece = _AS_ANOTHER.sub(lambda found: f"{found.group()}{config} ", piece) if config else piece
             return _THEIRS.sub(lambda found: f"{found.group()}{theirs} ", piece) if theirs else piece
 
         return text.completed(completed)

@@ -53,18 +53,20 @@ def rbac(
     namespaced: bool,
     service_account: str | None,
     group: str | None,
+    user: str | None,
     page: bool,
     filename: Path | None,
 ) -> int:
     """Print the least Roles and ClusterRoles that TARGET needs, with their bindings."""
     chosen = asked = session.target(target)
     settings = session.settings
-    if group and service_account:
-        raise click.UsageError("--service-account and --group exclude each other")
+    if sum(map(bool, (group, user, service_account))) > 1:
+        raise click.UsageError("--service-account, --group and --user exclude each other")
     account = service_account or f"{settings.state_namespace}/anneal"
     if account.count("/") != 1:
         raise click.UsageError(f"--service-account {account}: expected NAMESPACE/NAME")
-    handler = {"apiGroup": needed_rights.RBAC, "kind": "Group", "name": group} if group else _subject(account)
+    other = {"apiGroup": needed_rights.RBAC, "kind": "Group" if group else "User", "name": group or user or ""}
+    handler = other if other["name"] else _subject(account)
     if filename:
         chosen = _checked_out(session, chosen, filename)
     with session.output.working(f"rendering {chosen.name}"):

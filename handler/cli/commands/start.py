@@ -81,6 +81,7 @@ def vendor() -> None:
 @click.option("--namespaced", is_flag=True, help='Where the whitelist is "*": only the namespaces that are used now.')
 @click.option("--service-account", metavar="NS/NAME", help="Who the handler is [anneal in the state namespace].")
 @click.option("--group", metavar="NAME", help="The same where it is none: a group of the cluster, as an access entry of EKS names it.")
+@click.option("--user", metavar="NAME", help="The same: a user of the cluster, as a client certificate names it.")
 @click.option("--page", is_flag=True, help="Also what the page reads: the tree of pods, events and logs.")
 @click.option("-f", "--filename", type=PATH, help="A checkout of its repository, instead of git: no secret is read.")
 def rbac() -> None:

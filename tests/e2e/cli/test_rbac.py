@@ -79,7 +79,7 @@ def test_check_names_each_missing_right(shop: Shop, account: Path) -> None:
     (row,) = [row for row in shop.cli.json("check", code=1, kubeconfig=account)["checks"] if row["subject"] == "rights"]
     missing = [problem["message"] for problem in row["problems"]]
     assert any("create" in message and "configmaps" in message for message in missing)
-    assert row["problems"][-1]["fix"].endswith("anneal rbac shop | kubectl apply -f -")
+    assert row["problems"][-1]["fix"].endswith(f"--service-account {shop.namespace}/anneal | kubectl --kubeconfig ADMIN apply -f -")
     assert "rights         failed   may not" in shop.cli("doctor", code=1, kubeconfig=account).stdout
 
 
@@ -182,9 +182,10 @@ def test_rbac_of_a_checkout_prints_the_same_without_git_secrets(shop: Shop) -> N
     assert shop.cli("rbac", "-f", str(shop.work.directory)).stdout == printed
 
 
-def test_rbac_binds_a_group_where_the_handler_is_no_service_account(shop: Shop, kubectl: Kubectl) -> None:
-    bindings = [each for each in shop.cli.json("rbac", "--group", "anneal-workers")["items"] if "subjects" in each]
-    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "anneal-workers"}
+@pytest.mark.parametrize("kind", ["Group", "User"])
+def test_rbac_binds_a_group_or_a_user_where_the_handler_is_no_service_account(shop: Shop, kubectl: Kubectl, kind: str) -> None:
+    bindings = [each for each in shop.cli.json("rbac", f"--{kind.lower()}", "system:worker")["items"] if "subjects" in each]
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "system:worker"}
     assert {each["kind"] for each in bindings} == {"RoleBinding", "ClusterRoleBinding"}
     assert all(each["subjects"] == [group] for each in bindings)
     for each in bindings:

@@ -1,0 +1,41 @@
+"""Ways out are pasted as they are printed, and then it works: a person's shell, a real cluster and a real git host."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from handler.cli.check import _account
+from handler.cluster.api import Api
+from handler.cluster.connect import connect
+from handler.config.settings import Cluster
+from tests.e2e.cli.conftest import Shop
+from tests.e2e.cli.incident_shell import Night
+from tests.kubectl import Kubectl
+
+
+@pytest.fixture
+def night(shop: Shop, kubectl: Kubectl, tmp_path: Path) -> Night:
+    """The shell."""
+    return Night(shop, kubectl, tmp_path)
+
+
+def test_who_may_grant_rights_gives_them_to_the_account_that_lacks_them(night: Night) -> None:
+    shop, name = night.shop, night.shop.namespace
+    assert _account(Api(connect(Cluster(), kubeconfig=str(shop.cli.kubeconfig), environ={})))[1][0] == "--user"
+    powerless = night.kubectl.account(f"{name}/robot", night.place)
+    shop.cli.config.write_text(shop.cli.config.read_text().replace("name: shop", f"name: {name}", 1))
+    flags = ("-c", str(shop.cli.config), "--kubeconfig", str(powerless))
+    (row,) = [row for row in shop.cli.json(*flags, "check", code=1)["checks"] if row["subject"] == "rights"]
+    (fix,) = {problem["fix"] for problem in row["problems"]}
+    said, _, command = shop.cli(*flags, "check", code=1).stdout.partition("a person who may grant it gives ")[2].partition(": anneal ")
+    assert said.startswith(f"system:serviceaccount:{name}:robot exactly this, ADMIN being"), fix
+    try:
+        pasted = f"anneal {command.splitlines()[0]}"
+        night.types(pasted.replace("ADMIN", shlex.quote(str(shop.cli.kubeconfig))))
+        night.kubectl.judges(f"{name}/robot", verb="create", resource="secrets", namespace=name, allows=True)
+        assert shop.cli.json(*flags, "apply")["counts"] == {"created": 4}
+    finally:
+        night.kubectl.run("delete", "clusterrole,clusterrolebinding", f"anneal-{name}", "--ignore-not-found")
