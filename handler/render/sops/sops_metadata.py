@@ -115,9 +115,8 @@ class SopsMetadata:
 
 def refusal(place: str, refused: MetadataRefused) -> Problem:
     """Return the problem of a file whose metadata breaks a rule."""
-    return Problem(
-        printable(place, MAX_PATH), f"is encrypted by SOPS, and {refused}", fix=advice("encrypt it anew: sops rotate -i {path}", place)
-    )
+    fix = advice("encrypt the plain file anew, with the flags that it had: sops encrypt -i --age RECIPIENT {path}", place)
+    return Problem(printable(place, MAX_PATH), f"is encrypted by SOPS, and {refused}", fix=fix)
 
 
 def allowing(metadata: SopsMetadata, target: str = "") -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +12,8 @@ import pytest
 import yaml
 
 from tests.e2e.cli.conftest import SECRET, Shop, document
+from tests.e2e.cli.incident_shell import Night
+from tests.kubectl import Kubectl
 from tests.rooms.render.sops_files import ALICE, VALUES, encrypted
 
 BLOCK = "decryption: {age: [{env: AGE_KEYS}]}"
@@ -55,3 +60,21 @@ def test_without_the_block_the_message_holds_it(closed: Shop) -> None:
     assert f"Secret/login: is still encrypted by SOPS, for {ALICE.recipient}" in said
     assert "decryption: {age: [{file: /etc/anneal/age.txt}]}" in said
     assert "encryptedplaceholder" in closed.cli("render", "--placeholders", "--show-secrets").stdout
+
+
+def test_a_file_that_was_edited_without_sops_is_mended_by_the_commands_that_are_printed(
+    closed: Shop, kubectl: Kubectl, renderers: Path, tmp_path: Path
+) -> None:
+    path = f"{tmp_path / 'bin'}:{renderers}:{os.environ['PATH']}"
+    environ = {"AGE_KEYS": ALICE.secret, "SOPS_AGE_KEY": ALICE.secret, "PATH": path}
+    shop = replace(closed, cli=replace(closed.cli, environ=environ))
+    file = shop.work.directory / "deploy" / "login.yaml"
+    shop.work.write("deploy/login.yaml", file.read_text().replace("name: login", "name: other"))
+    shop.push("Edited by hand")
+    said = shop.cli("render", code=1).stderr
+    look, mend = re.findall(r": (sops [^;]+deploy/login.yaml)", " ".join(said.split()))
+    night, place = Night(shop, kubectl, tmp_path), shlex.quote(str(shop.work.directory))
+    assert "name: other" in night.types(f"cd {place} && {look}")
+    night.types(f"cd {place} && {mend}")
+    shop.push("Signed anew")
+    shop.cli("render")
