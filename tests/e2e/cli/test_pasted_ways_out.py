@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from handler.cli.check import _account
 from handler.cluster.api import Api
 from handler.cluster.connect import connect
 from handler.config.settings import Cluster
-from tests.e2e.cli.conftest import Shop
+from tests.e2e.cli.conftest import Shop, document
 from tests.e2e.cli.incident_shell import Night
 from tests.kubectl import Kubectl
 
@@ -20,6 +22,13 @@ from tests.kubectl import Kubectl
 def night(shop: Shop, kubectl: Kubectl, tmp_path: Path) -> Night:
     """The shell."""
     return Night(shop, kubectl, tmp_path)
+
+
+def paste(shop: Shop, settings: str) -> None:
+    """Write settings into the target, as they were printed."""
+    config = yaml.safe_load(shop.cli.config.read_text())
+    config["targets"][0].update(yaml.safe_load(settings))
+    shop.cli.config.write_text(yaml.safe_dump(config))
 
 
 def test_who_may_grant_rights_gives_them_to_the_account_that_lacks_them(night: Night) -> None:
@@ -39,3 +48,14 @@ def test_who_may_grant_rights_gives_them_to_the_account_that_lacks_them(night: N
         assert shop.cli.json(*flags, "apply")["counts"] == {"created": 4}
     finally:
         night.kubectl.run("delete", "clusterrole,clusterrolebinding", f"anneal-{name}", "--ignore-not-found")
+
+
+@pytest.mark.parametrize("file", ["deploy/web.jsonnet", "deploy/environments/prod/main.jsonnet"])
+def test_a_directory_that_jsonnet_alone_would_render_is_rendered_by_the_setting_that_is_printed(shop: Shop, file: str) -> None:
+    shop.work.remove("deploy")
+    shop.work.write(file, f"[{document('ConfigMap', 'a')}, {document('ConfigMap', 'b')}]")
+    shop.push("A program")
+    (problem,) = shop.cli.json("plan", code=1)["problems"]
+    (setting,) = re.findall("^write ([^;]+); or", problem["fix"])
+    paste(shop, setting)
+    assert shop.cli.json("apply")["counts"] == {"created": 2}

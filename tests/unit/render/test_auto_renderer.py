@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from handler.model.render import RenderRequest
+from handler.model.errors import RenderFailed
+from handler.model.render import Called, RenderRequest
 from handler.render import FileRenderer, Sandbox
 from handler.render.auto_renderer import AutoRenderer, chosen
 from tests.fakes.source_tree import FakeTree
@@ -46,16 +47,30 @@ def test_every_look_is_a_read_so_that_a_file_that_comes_renders_anew() -> None:
     )
 
 
+IN_GIT = Called(in_git=True)
+
+
 @pytest.mark.parametrize(
-    ("files", "notes"),
+    ("files", "called", "fix"),
     [
-        ({"deploy/web.jsonnet": "", "deploy/lib/a.jsonnet": "", "deploy/b.libsonnet": ""}, ["web.jsonnet"]),
-        ({"deploy/web.jsonnet": "", "deploy/a.jsonnet": ""}, ["a.jsonnet, web.jsonnet"]),
-        ({"deploy/lib/a.jsonnet": ""}, []),
+        (("web.jsonnet", "lib/a.jsonnet", "b.libsonnet"), IN_GIT, "write renderer: {type: jsonnet, entrypoint: web.jsonnet}"),
+        (("web.jsonnet", "a.jsonnet"), IN_GIT, "write renderer: {type: jsonnet, entrypoint: a.jsonnet}"),
+        (("lib/a.jsonnet",), IN_GIT, "write renderer: {type: jsonnet, entrypoint: lib/a.jsonnet}"),
+        (("environments/prod/main.jsonnet",), IN_GIT, "write path: deploy/environments/prod"),
+        (("prod/kubernixos.nix",), IN_GIT, "write path: deploy/prod"),
+        (("b.libsonnet",), IN_GIT, "write the path of the program that imports it"),
+        (("web.jsonnet",), Called(), "let it make files that can be applied: jsonnet deploy/web.jsonnet > deploy/web.jsonnet.json"),
     ],
 )
-def test_programs_of_jsonnet_without_a_manifest_are_named(files: dict[str, str], notes: list[str]) -> None:
-    made = AutoRenderer({"file": FileRenderer()}).render(FakeTree(files), RenderRequest("deploy"), Sandbox())
-    first = (names.split(",")[0] for names in notes)
-    wanted = [(f"{each} is run by", f"entrypoint: {name}}}") for each, name in zip(notes, first, strict=True)]
-    assert all(said in note and option in note for note, (said, option) in zip(made.notes, wanted, strict=True))
+def test_a_directory_that_only_programs_would_render_is_refused_by_the_renderer(files: tuple[str, ...], called: Called, fix: str) -> None:
+    tree = FakeTree({f"deploy/{name}": "" for name in files})
+    with pytest.raises(RenderFailed, match="no manifest is here, and") as caught:
+        AutoRenderer({"file": FileRenderer()}).render(tree, RenderRequest("deploy", called=called), Sandbox())
+    assert caught.value.problems[0].fix == fix + ("; or, if nothing is to be declared: renderer: {type: file}" if called.in_git else "")
+
+
+def test_a_directory_without_a_program_may_hold_nothing() -> None:
+    assert (
+        AutoRenderer({"file": FileRenderer()}).render(FakeTree({"deploy/README.md": ""}), RenderRequest("deploy"), Sandbox()).manifests
+        == ()
+    )
