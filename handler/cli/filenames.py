@@ -306,4 +306,6 @@ def _way_out(problem: Problem) -> str:
         return problem.fix
     if any(field not in _FLAGS for field, _ in problem.settings):  # `prune.allowEmpty`: an empty pipe is a failed command
         return "name files that declare something; without any, delete what there is with kubectl"
-    return together("\n", [again(**{_FLAGS[field]: values for field, values in problem.settings}), *problem.more])
+    corrects = problem.first if "namespaces" in dict(problem.settings) else ""
+    allowed = together("; or, if it is meant: ", (corrects, again(**{_FLAGS[field]: values for field, values in problem.settings})))
+    return together("\n", [allowed, *problem.more])

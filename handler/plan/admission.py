@@ -6,7 +6,7 @@ Here the namespace is defaulted, the whitelist and the cluster-scoped kinds are 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from handler.model.instance import template_of
 from handler.model.manifest import Manifest, at, items_at
 from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, Resource, identity_of
 from handler.model.rollout import Mode
-from handler.plan.missing_settings import joined, lacking
+from handler.plan.missing_settings import joined, lacking, resembling
 from handler.plan.steering import asked, skips_dry_run
 
 CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -110,9 +110,18 @@ class Admission:
             lacks["namespaces"] = (*self.target.namespaces, identity.name)
             seen.append(_not_listed(identity.name))
         problem = Problem(str(identity), ", and ".join(seen), manifest.place, _confined(self.target))
-        if lacks and problem.fix:
-            return [problem]
-        return [lacking(problem, self.target.name, lacks)] if lacks else []
+        return [self._lacking(problem, lacks, identity.name if "namespaces" in lacks else "")] if lacks else []
+
+    def _lacking(self, problem: Problem, lacks: Mapping[str, Sequence[str]], namespace: str) -> Problem:
+        """Give a refusal its way out. `namespace`: the one that isn't listed; it may be one that is, with a typing error."""
+        if problem.fix:
+            return problem
+        others = [each for each in self.target.namespaces if not f"{namespace}-".startswith(f"{each}-")]  # shop-b is meant beside shop
+        near = difflib.get_close_matches(namespace, others, n=1)
+        if not near:
+            return lacking(problem, self.target.name, lacks)
+        told = replace(problem, message=f"{problem.message}, which has {near[0]}", fix=f"correct it to {near[0]}")
+        return resembling(told, self.target.name, lacks)
 
     def _namespaced_refusals(self, manifest: Manifest) -> list[Problem]:
         identity, place = manifest.identity, manifest.place
@@ -121,9 +130,7 @@ class Admission:
             return [Problem(str(identity), "names no namespace, and the target has no default", place, fix)]
         if not allows(self.target, identity.namespace):
             problem = Problem(str(identity), _not_listed(identity.namespace), place, _confined(self.target))
-            if problem.fix:
-                return [problem]
-            return [lacking(problem, self.target.name, {"namespaces": (*self.target.namespaces, identity.namespace)})]
+            return [self._lacking(problem, {"namespaces": (*self.target.namespaces, identity.namespace)}, identity.namespace)]
         kept = (identity.group, identity.kind) in _KEPT and identity.namespace == self.state_namespace
         if kept and identity.name.startswith(_STATE_PREFIX):
             return [Problem(str(identity), "is where Anneal keeps its own state", place, "give it another name or namespace")]

@@ -14,6 +14,7 @@ Values = tuple[str, ...]
 UNOWNED = "unowned"  # what `adopt` says alone; naming a tool includes it
 _SET = "set on target {text}: adopt: {yaml}"
 _AS_IT_IS = "or take it over as it is: "
+_AS_MEANT = "or, if it is meant: "
 _LINES: Mapping[str, str] = {
     "namespaces": "add to target {text}: namespaces: {yaml}",
     "clusterScoped": "add to target {text}: clusterScoped: {yaml}",
@@ -102,6 +103,12 @@ def _value(field: str, values: Values) -> object:
     return named == ["true"] if field.startswith("prune.") else named or (UNOWNED if field == "adopt" else [])
 
 
+def resembling(problem: Problem, target: str, settings: Mapping[str, Sequence[str]]) -> MissingSetting:
+    """Make a refusal one of settings that comes from a typing error more likely. Its own way out, which corrects that, is the first."""
+    found = lacking(problem, target, settings)
+    return replace(found, fix=together("; ", (problem.fix, advice("{text}{text}", _AS_MEANT, found.fix))), first=problem.fix)
+
+
 def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return problems with those of settings put together: a line for each reason, and the block after all of them."""
     found = list(problems)
@@ -137,7 +144,7 @@ def _united(group: Sequence[MissingSetting]) -> MissingSetting:
     ways = [block(first.target, settings), _once(first.target, owners, alone=len(settings) == 1), *more]
     firsts = list(dict.fromkeys(each.first for each in group if each.first))
     if all(each.first for each in group):
-        ways = [*firsts, advice("{text}{text}", _AS_IT_IS, ways[0]), *ways[1:]]
+        ways = [*firsts, advice("{text}{text}", _AS_IT_IS if "adopt" in settings else _AS_MEANT, ways[0]), *ways[1:]]
     else:
         ways += [advice("or {text}", each) for each in firsts]
     fix = together("\n", ways)

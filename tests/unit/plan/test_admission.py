@@ -46,6 +46,23 @@ def test_a_cluster_scoped_object_loses_a_namespace_it_cant_have() -> None:
             "0.yaml:1: ConfigMap/bank/web: namespace bank is not in the target's whitelist; add to target shop: namespaces: [shop, bank]",
         ),
         (
+            document(metadata={"namespace": "shpo"}),
+            {},
+            (
+                "0.yaml:1: ConfigMap/shpo/web: namespace shpo is not in the target's whitelist, which has shop; "
+                "correct it to shop; or, if it is meant: add to target shop: namespaces: [shop, shpo]"
+            ),
+        ),
+        (
+            document("Namespace", "shpo"),
+            {},
+            (
+                "0.yaml:1: Namespace/shpo: Namespace is cluster-scoped and not allowed here, and namespace shpo is not in the target's "
+                "whitelist, which has shop; correct it to shop; or, if it is meant: add to target shop:\n  namespaces: [shop, shpo]\n"
+                "  clusterScoped: [Namespace]"
+            ),
+        ),
+        (
             document(),
             {"namespace": ""},
             (
@@ -155,6 +172,19 @@ def test_an_instance_is_confined_to_the_namespace_of_its_object(body: dict[str, 
         wide.admit([Manifest.of(body, "0.yaml:1")])
     assert caught.value.problems[0].fix == "add to target shop: namespaces: [shop, bank]"
     assert confined.admit([Manifest.of(document(), "0.yaml:1")])
+
+
+def test_a_namespace_that_resembles_an_allowed_one_is_corrected_before_it_is_allowed() -> None:
+    there = [document(name=name, metadata={"namespace": "shpo"}) for name in ("a", "b")]
+    (told,) = refusals(*there)
+    assert told == (
+        "0.yaml:1: ConfigMap/shpo/a and 1 more: namespace shpo is not in the target's whitelist, which has shop; "
+        "correct it to shop\nor, if it is meant: add to target shop: namespaces: [shop, shpo]"
+    )
+    assert "which has" not in refusals(document(metadata={"namespace": "shop-b"}))[0]
+    *said, end = refusals(*there, document(metadata={"namespace": "bank"}))
+    assert [line.partition("whitelist")[2] for line in said] == [", which has shop", ""]
+    assert end.endswith("namespaces: [shop, shpo, bank]\nor correct it to shop")
 
 
 def test_missing_settings_are_one_block_at_the_end_with_each_refusal_counted() -> None:
