@@ -3,8 +3,8 @@
     managedFields of live --> entries that the table names --> merged into our own entry --> the apply that follows drops what git lacks
 
 Law: what people wrote with kubectl and git doesn't declare goes, at adoption as in drift; so does what a tool wrote that `adopt` names.
-What controllers and others wrote stays, and so do status, finalizers, owners, ignored fields, protections from deletion, and the mark of
-`kubectl rollout restart`. What goes is in the plan, and the server judges the object without it before the first write.
+What the server filled in for another choice goes (`union_defaults`). What controllers and others wrote stays, and so do status, finalizers,
+owners, ignored fields, protections from deletion, and the mark of `kubectl rollout restart`. What goes is in the plan, and the server judges the object without it before the first write.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from handler.plan.managed_fields import (
 )
 from handler.plan.ownership import deployed, deployers, tool_marks
 from handler.plan.prune import PROTECTIONS
+from handler.plan.union_defaults import superseded
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ def takeover(
     deploying = deployers(live, tools) if tools else ()
     ours, marks = our_entry(live) or {}, tool_marks(live, deploying) if deploying else {}
     found = [(entry, _becoming_ours(entry, deploying)) for entry in managed_fields(live) if entry is not ours]
-    if not marks and all(part is None for _, part in found):
+    defaults = superseded(live, desired)
+    if not marks and not defaults and all(part is None for _, part in found):
         return None
     recorded = ours.get("fieldsV1") or {}
     own = _here(ours, recorded, live)
@@ -119,7 +121,7 @@ def takeover(
         return None  # the apply moves ours first: the server alone knows what these fields are in live's version
     staying = (*_SPARED, *_protections(live), *spared())
     divided = [(entry, *_divided(entry, part or {}, live, staying)) for entry, part in found]
-    theirs = reduce(union, (taken for _, taken, _ in divided), marks)
+    theirs = reduce(union, (taken for _, taken, _ in divided), union(marks, defaults))
     left = [{**entry, "fieldsV1": rest} for entry, _, kept in divided if (rest := difference(kept, marks))]
     kept_by, desired = [_here(entry, entry["fieldsV1"], live) for entry in left], keyed(desired, own)
     if not adopted and not going(theirs, desired, kept_by):
