@@ -22,6 +22,7 @@ from handler.model.rollout import Mode
 from handler.plan.admission import Desired, listed
 from handler.plan.diff import differs, field_changes
 from handler.plan.inventory import Membership, is_member
+from handler.plan.live_only_fields import forbidden
 from handler.plan.managed_fields import recorded_in
 from handler.plan.missing_objects import FIELD_ERROR
 from handler.plan.missing_settings import UNOWNED, adopting, block, lacking
@@ -100,7 +101,8 @@ class Judge:
         """Turn the server's refusal into a recreate where that is allowed, else into a problem with a way out."""
         text = "; ".join(problem.message for problem in told_refusal(error, item.manifest).problems)
         if live is None or not is_immutable(error):
-            return Problem(str(item.identity), text, item.manifest.place, error.problems[0].fix)
+            lives, declare = forbidden(item, live or {}, error.causes)
+            return Problem(str(item.identity), f"{text}{lives}", item.manifest.place, declare or error.problems[0].fix)
         if not is_member(live, item.identity, self.ours):
             fix = _KEEP if item.identity.group_kind in LASTING else f"{_KEEP}; or delete it yourself: it isn't ours to delete"
             return Problem(str(item.identity), f"an immutable field differs: {text}", item.manifest.place, fix)

@@ -1,19 +1,22 @@
-"""Fields that only live has and that the server won't let go: what they are, and the line that declares them. Pure."""
+"""Fields of which the server won't let go what live alone has: what they are, and the line that declares them. Pure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 from handler.model.advice import advice, together
-from handler.model.errors import Problem
+from handler.model.errors import FieldCause, Problem
 from handler.model.field_masking import is_sensitive, shown
+from handler.model.manifest import at
 from handler.plan.admission import Desired
 from handler.plan.diff import tellable, text_of
-from handler.plan.managed_fields import Fields, Step, at_path, owners, paths, picked, union, without
+from handler.plan.managed_fields import Fields, Step, at_path, equal, owners, paths, picked, union, without
 
 Path = tuple[Step, ...]
+_FORBIDDEN = "FieldValueForbidden"  # apimachinery's reason of a cause: this value may not be, beside what there is
 _NAMED = 5  # how many fields a refusal names
 
 
@@ -58,6 +61,23 @@ def refusal(item: Desired, live: dict[str, Any], kept: Sequence[tuple[Path, Fiel
     return Problem(
         str(item.identity), f"live alone has {named}{more}, and the server refuses to drop it: {words}", item.manifest.place, fix
     )
+
+
+def forbidden(item: Desired, live: dict[str, Any], causes: Sequence[FieldCause]) -> tuple[str, str]:
+    """Return what lives where the server forbids what git declares instead, and the lines that declare that; empty: it forbids no change.
+
+    A claim that was grown is one: it can't become smaller. `causes`: the refusal's.
+    """
+    body = item.manifest.body()
+    asked = dict.fromkeys(tuple(each.field.split(".")) for each in causes if each.reason == _FORBIDDEN)
+    differing = [path for path in asked if None not in (at(body, *path), at(live, *path)) and not equal(at(body, *path), at(live, *path))]
+    if not differing:
+        return "", ""
+    seen = "; live has " + "; ".join(_told(item, live, path) for path in differing[:_NAMED])
+    nested = [reduce(lambda below, step: {step: below}, reversed(path), at(live, *path)) for path in differing[:_NAMED]]
+    whole = len(nested) == sum(_is_writable(item, live, path) for path in differing[:_NAMED])
+    lines = together("; ", (advice("{yaml}: {yaml}", key, value) for each in nested for key, value in each.items())) if whole else ""
+    return seen, advice("declare what lives: write into it {text}", lines) if lines else "declare these fields with their live values"
 
 
 def _told(item: Desired, live: dict[str, Any], path: Path) -> str:

@@ -3,8 +3,9 @@
     managedFields of live --> entries that the table names --> merged into our own entry --> the apply that follows drops what git lacks
 
 Law: what people wrote with kubectl and git doesn't declare goes, at adoption as in drift; so does what a tool wrote that `adopt` names.
-What the server filled in for another choice goes (`union_defaults`). What controllers and others wrote stays, and so do status, finalizers,
-owners, ignored fields, protections from deletion, and the mark of `kubectl rollout restart`. What goes is in the plan, and the server judges the object without it before the first write.
+What the server filled in for another choice goes (`union_defaults`). What controllers and others wrote stays, and so do status,
+finalizers, owners, ignored fields, protections from deletion, and the mark of `kubectl rollout restart`. What goes is in the plan, and the
+server judges the object without it before the first write.
 """
 
 from __future__ import annotations

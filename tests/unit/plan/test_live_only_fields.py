@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
+from handler.model.errors import FieldCause
 from handler.plan.diff import text_of
-from handler.plan.live_only_fields import each_without, left_null, nulled, refusal
+from handler.plan.live_only_fields import each_without, forbidden, left_null, nulled, refusal
 from handler.plan.managed_fields import without
 from tests.unit.plan.samples import desired, document, entry
 
@@ -34,6 +35,26 @@ def test_the_lines_for_git_hold_the_live_values(fields: dict[str, Any], named: s
     assert f"live alone has {named}" in problem.message
     assert "(by kubectl)" in problem.message
     assert yaml.safe_load(problem.fix.partition("write into it ")[2]) == {"spec": lines}
+
+
+def grown(kind: str, was: Any, becomes: Any, field: str = "spec.size", reason: str = "FieldValueForbidden") -> tuple[str, str]:
+    """Return what is said where git's value is forbidden beside the live one, which kubectl wrote."""
+    above, name = field.split(".")
+    metadata = {"namespace": "shop", "managedFields": [entry({f"f:{above}": {f"f:{name}": {}}}, "kubectl-patch", "Update")]}
+    (item,) = desired(document(kind, **{above: {name: becomes}}))
+    return forbidden(item, document(kind, metadata=metadata, **{above: {name: was}}), [FieldCause(field, reason, "no")])
+
+
+def test_what_may_not_go_back_is_told_with_its_writer_and_the_lines_for_git() -> None:
+    said = "; live has spec.size: 2Gi (by kubectl-patch)"
+    assert grown("ConfigMap", "2Gi", "1Gi") == (said, 'declare what lives: write into it spec: {size: "2Gi"}')
+    assert grown("ConfigMap", "2Gi", "1Gi", reason="FieldValueInvalid") == ("", "")
+    assert grown("ConfigMap", "2Gi", "2Gi") == ("", "")
+    assert grown("ConfigMap", None, "2Gi") == ("", "")
+    assert forbidden(desired(document())[0], {}, [FieldCause("spec.size", "FieldValueForbidden", "no")]) == ("", "")
+    seen, fix = grown("Secret", "swordfish", "tuna", "data.size")
+    assert "swordfish" not in seen + fix
+    assert fix == "declare these fields with their live values"
 
 
 def test_the_lines_for_git_hold_no_secret_and_no_long_value() -> None:
