@@ -29,6 +29,7 @@ _WORDS: dict[str, Scalar] = {
 }
 _NUMERIC = frozenset("+-.0123456789")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
+_SIGN_WITHIN = re.compile(r"0b([-+][01]+)")  # go-yaml reads what stands behind 0b by itself
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _STRAY = re.compile(r"(?<![0-9])_|_(?![0-9])")
 """An underscore that doesn't stand between digits; Go minds that only where a number begins with its point."""
@@ -60,7 +61,9 @@ def tagged(tag: str, text: str) -> Scalar:
     if name == "timestamp" and _TIMESTAMP.fullmatch(text):
         return text
     value = plain(text)
-    types = {"bool": (bool,), "int": (int,), "float": (int, float), "null": (type(None),), "timestamp": ()}
+    if name == "float" and type(value) is int and value < 2**63:
+        value = float(value)
+    types = {"bool": (bool,), "int": (int,), "float": (float,), "null": (type(None),), "timestamp": ()}
     if name not in types:
         raise ValueError(UNKNOWN_TAG)
     if type(value) not in types[name]:
@@ -95,6 +98,8 @@ def key(value: object) -> str:
 
 def _integer(digits: str) -> int | None:
     """Go's `ParseInt(s, 0, 64)`, then `ParseUint`, which takes no sign."""
+    if within := _SIGN_WITHIN.fullmatch(digits):
+        digits = f"{within[1][0]}0b{within[1][1:]}"
     found = _INTEGER.fullmatch(digits) if len(digits) <= _LONGEST else None
     if not found:
         return None

@@ -145,16 +145,17 @@ class Builder:
         allowed = (None, "!", f"{scalars.CORE}map", f"{scalars.CORE}set") if mapping else (None, "!", f"{scalars.CORE}seq")
         if event.tag not in allowed:
             self._problem(self._subject(), scalars.UNKNOWN_TAG, line)
+        opened = _Open(line, event.anchor, mapping=mapping)
         if event.anchor:
-            self.anchors[event.anchor] = (_Open, 0)  # so that an alias within it is known to be recursive
-        self.stack.append(_Open(line, event.anchor, mapping=mapping))
+            self.anchors[event.anchor] = (opened, 0)  # so that an alias within it is known to be recursive
+        self.stack.append(opened)
 
     def _close(self) -> None:
         done = self.stack.pop()
         value: Any = done.items if done.seen is None else done.value
         if done.seen is not None and len(self.stack) <= 2:
             self.lines[id(value)] = self.first_line + done.line
-        if done.anchor:
+        if done.anchor and self.anchors[done.anchor][0] is done:  # unless something within it has taken the name
             self.anchors[done.anchor] = (value, done.size)
         self._add(value, done.size, done.line)
 
@@ -163,10 +164,12 @@ class Builder:
         if event.anchor not in self.anchors:
             self._refuse(self._subject(), "an alias of no anchor that stands before it; a text that begins with * must be quoted", line)
         value, size = self.anchors[event.anchor]
-        if value is _Open:
+        if isinstance(value, _Open):
             self._refuse(self._subject(), "an alias of a value that contains itself", line)
         if self._expects_key() and isinstance(value, dict | list):
             self._refuse("key", "a mapping or sequence can't be a key", line)
+        if self.stack and self.stack[-1].key is MERGE_KEY and not isinstance(value, dict):
+            value = None  # go-yaml takes a sequence of mappings only where it is written out
         self._add(value, size, line)
 
     def _add(self, value: Any, size: int, line: int) -> None:

@@ -55,6 +55,7 @@ def test_yaml_is_read_as_the_api_server_reads_it(text: str, expected: str) -> No
         ("v: !!binary a_$", "a.yaml:1: key v: !!binary must be base64 of UTF-8 text; other bytes belong in binaryData, without a tag"),
         ("v: !!binary /w==", "a.yaml:1: key v: !!binary must be base64 of UTF-8 text; other bytes belong in binaryData, without a tag"),
         ("<<: 5", "a.yaml:1: key <<: merges a mapping or a sequence of mappings, nothing else"),
+        ("a: &a [{b: 1}]\n<<: *a", "a.yaml:2: key <<: merges a mapping or a sequence of mappings, nothing else"),
         ("<<: [5]", "a.yaml:1: key <<: merges a mapping or a sequence of mappings, nothing else"),
         ("a:\n  b: *c", "a.yaml:2: key b: an alias of no anchor that stands before it; a text that begins with * must be quoted"),
         ("a: &a\n- *a", "a.yaml:2: value: an alias of a value that contains itself"),
