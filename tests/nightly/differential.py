@@ -66,13 +66,13 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
-def asked(codec: str, questions: Sequence[Question]) -> list[Answer]:
-    """Return the reference's answers."""
+def asked(codec: str, questions: Sequence[Question], read: Callable[[Any], Any] = lambda value: value) -> list[Answer]:
+    """Return the reference's answers. `read`: takes what is compared out of one."""
     lines = "".join(json.dumps({"codec": codec, **each}) + "\n" for each in questions)
     done = subprocess.run([oracle()], input=lines.encode(), capture_output=True, check=True, timeout=300)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(found) == len(questions)
-    return [Answer(ERROR, each["error"]) if "error" in each else Answer.of(each["value"]) for each in found]
+    return [Answer(ERROR, each["error"]) if "error" in each else Answer.of(read(each["value"])) for each in found]
 
 
 def rows(codec: str) -> list[Row]:
@@ -97,21 +97,23 @@ def compare(
     ours: Callable[[Question], Answer],
     known: Mapping[str, Covers],
     example: Callable[[str], Question] = lambda text: {"text": text},
+    read: Callable[[Any], Any] = lambda value: value,
 ) -> None:
     """Fail where an answer differs that no row of the page covers, or where the page says what isn't so.
 
-    `known`: the name of each row, and what it is about; `example`: makes a question of a row's example.
+    `known`: the name of each row, and what it is about; `example`: makes a question of a row's example; `read`:
+    takes what is compared out of the reference's answer.
     """
     table = rows(codec)
     assert {row.name for row in table} == set(known), "docs/differences.md and this test name other differences"
-    for row, theirs in zip(table, asked(codec, [example(row.example) for row in table]), strict=True):
+    for row, theirs in zip(table, asked(codec, [example(row.example) for row in table], read), strict=True):
         found = example(row.example)
         mine = ours(found)
         assert known[row.name](found, mine), f"{row.name}: its example isn't one"
         assert (mine.value, theirs.value) == (row.ours, row.theirs), f"{row.name}: the page says something else"
     counts: Counter[str] = Counter()
     strange: list[str] = []
-    for each, theirs in zip(questions, asked(codec, questions), strict=True):
+    for each, theirs in zip(questions, asked(codec, questions, read), strict=True):
         mine = ours(each)
         if mine.value == theirs.value:
             counts["alike"] += 1

@@ -29,7 +29,7 @@ _CASING = re.compile(r"[,^]{1,2}")
 _REMOVAL = re.compile(r"##?|%%?")
 _REPLACEMENT = re.compile(r"/[/#%]?")
 _WORD = re.compile(r"(?:(?!\$\{)[^}])+")
-_OFFSET = re.compile(r"(?:(?!\$\{)[^:}])+")
+_OFFSET = re.compile(r"(?=[\x00-\x7f])(?:(?!\$\{)[^:}])+")  # Flux steps back too far before other characters, and refuses them
 _OLD = re.compile(r"(?:\$\$|\\[/\\]|(?!\$\{)[^/])+")
 _NEW = re.compile(r"(?:\$\$|\\[/\\]|(?!\$\{)[^}])+")
 _ESCAPED_PAIR = re.compile(r"\$\$|\\[/\\]")
@@ -138,9 +138,8 @@ class _Reader:
             return text
         first = int(offset)
         first = max(len(whole) + first, 0) if first < 0 else first
-        last = len(whole) if length is None else first + int(length)
-        if last < min(first, len(whole)):
-            raise ExpressionRefused(f"{self._shown} has a negative length", "write how many characters are taken")
+        taken = len(whole) if length is None else int(length)
+        last = first + taken if taken >= 0 else max(len(whole) + taken, 0)  # one below zero counts from the end, as in bash
         try:
             return whole[first:last].decode()
         except UnicodeDecodeError:

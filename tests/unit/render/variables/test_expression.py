@@ -47,7 +47,6 @@ def test_it_says_whose_values_are_in_it_and_a_default_that_isnt_used_has_none() 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("${a:2:-1}", "has a negative length"),
         ("${e:1}", "cuts a character in two"),
         ("${a", "isn't closed"),
         ("${a!}", "can't be read"),
