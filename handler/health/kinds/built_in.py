@@ -47,11 +47,13 @@ def _missing_replicas(live: Object) -> str:
     updated, there, available, ready = (
         count(live, "status", name) for name in ("updatedReplicas", "replicas", "availableReplicas", "readyReplicas")
     )
-    if updated < wanted:
+    if min(updated, there) < wanted:
         return f"{updated} of {many(wanted, 'replica')} updated, {available} available"
     if there > updated:
         return f"{many(there - updated, 'old replica')} still there, {available} of {wanted} available"
-    if available < wanted or ready < wanted:
+    if there > wanted:
+        return f"{many(there - wanted, 'replica')} too many"
+    if available < max(wanted, updated) or ready < wanted:
         return f"{min(available, ready)} of {many(wanted, 'replica')} available"
     return ""
 
@@ -86,9 +88,10 @@ def stateful_set(live: Object, _now: float) -> Health:
     partition = count(live, "spec", "updateStrategy", "rollingUpdate", "partition")
     if partition:
         share = max(wanted - partition, 0)
-        missing = _revisions_differ(live) and updated < share
-        return waits(f"{updated} of {many(share, 'pod')} updated (partition {partition})") if missing else HEALTHY
-    return waits(_replicas(live, "updatedReplicas", "updated")) if _revisions_differ(live) else HEALTHY
+        return waits(f"{updated} of {many(share, 'pod')} updated (partition {partition})") if updated < share else HEALTHY
+    kept = min(updated, count(live, "status", "currentReplicas"))
+    older = _revisions_differ(live) or kept < wanted  # revisions are alike, too, where a change was taken back halfway
+    return waits(_replicas(live, "updatedReplicas", "updated")) if older else HEALTHY
 
 
 def _revisions_differ(live: Object) -> bool:
