@@ -50,6 +50,7 @@ _UNCONVERTED = re.compile(
     r"|\.\S+: field not declared in schema$|request to convert CR to an invalid group/version"
 )
 """The same where another entry of managedFields has an API version that lacks a field or isn't served any more."""
+_CALL = re.compile(r'failed calling webhook "([a-z0-9.-]+)": ')
 _QUOTA = re.compile(r"exceeded quota: (\S+), requested: .*|insufficient quota to (?:consume|match these scopes): .*")
 """Messages of the quota admission hold names and numbers, so they may be shown for a Secret, too."""
 _QUOTA_UNKNOWN = "status unknown for quota"  # the same plugin's message about a quota that its controller hasn't counted yet
@@ -132,6 +133,7 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
     if status in RETRIED:
         unavailable = ClusterUnavailable.of(subject, f"{method} answered {status}: {shown}")
         unavailable.answered = f"{method} answered {status}"
+        unavailable.webhook = _webhook(body) if (status, reason) == (500, "InternalError") else ""
         return unavailable
     if status == 409 or any(cause.get("field") == "metadata.uid" for cause in _causes(body)):
         return Moved.of(subject, f"{method} answered {status}: {shown}")  # 422 on the uid: another object of the same name
@@ -139,6 +141,12 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
     error.said = said
     error.causes = () if place.secret else tuple(_field_causes(body))
     return error
+
+
+def _webhook(body: Any) -> str:
+    """Return the webhook that a Status' cause names as the one whose call failed."""
+    found = (_CALL.match(str(cause.get("message") or "")) for cause in _causes(body))
+    return next((match[1] for match in found if match), "")
 
 
 def _field_causes(body: Any) -> Iterator[FieldCause]:

@@ -258,9 +258,13 @@ class ChartUnavailable(TransientError, code="chart-unavailable"):
 
 
 class ClusterUnavailable(TransientError, code="cluster-unavailable"):
-    """The API server doesn't answer in time, or answers 5xx or 429 until the deadline. `answered`: with what status; empty: with none."""
+    """The API server doesn't answer in time, or answers 5xx or 429 until the deadline. `answered`: with what status; empty: with none.
+
+    `webhook`: the admission webhook whose call fails it; empty: none.
+    """
 
     answered = ""
+    webhook = ""
 
 
 class Moved(TransientError, code="moved"):

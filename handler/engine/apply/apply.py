@@ -37,7 +37,7 @@ from handler.plan.retention import STATEFUL_SET
 _TRIES = 3
 _READY_TIMEOUT = 60.0
 _CRD_LAG = (0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 1.0)  # seconds between looks at whether the server has taken a changed CRD in
-_CREATE_ONLY = "1"
+CREATE_ONLY = "1"
 """A resourceVersion without a uid: an absent object is created, one that came meanwhile answers 409 and is judged like any other."""
 _PROPAGATIONS: Mapping[GroupKind, Propagation] = {GroupKind("batch", "Job"): "Foreground", STATEFUL_SET: "Orphan"}
 """How an object goes that is made anew: the pods of a StatefulSet go on, and the new one adopts them."""
@@ -131,13 +131,16 @@ class Applier:
 
     def _judge_deferred(self, stage: Sequence[Change]) -> list[Change]:
         """Dry-run what had to be deferred, before the first write of its stage; return what is written then."""
-        deferred = [change for change in stage if change.deferred and self.planner.target.validate != "none"]
-        answers = parallel([partial(self._judge_once_known, change) for change in deferred])
-        raise_together(answers, deferred)
-        judged = {answer.identity: answer for answer in answers if isinstance(answer, Change)}
+        judged = self.judge([change for change in stage if change.deferred and self.planner.target.validate != "none"])
         now = [judged.get(change.identity, change) for change in stage]
         self.outcomes += [change for change in now if not change.writes]
         return [change for change in now if change.writes]
+
+    def judge(self, deferred: Sequence[Change]) -> dict[Identity, Change]:
+        """Dry-run what had to be deferred. Raises what `raise_together` does."""
+        answers = parallel([partial(self._judge_once_known, change) for change in deferred])
+        raise_together(answers, deferred)
+        return {answer.identity: answer for answer in answers if isinstance(answer, Change)}
 
     def _judge_once_known(self, change: Change) -> Change:
         """Judge one deferred object; for a moment the server may judge by the old CRD, or not know yet what it was given."""
@@ -203,14 +206,14 @@ class Applier:
 
     def _send(self, change: Change) -> Change:
         resource = self._desired(change).resource
-        uid, version = change.uid, change.resource_version or _CREATE_ONLY
+        uid, version = change.uid, change.resource_version or CREATE_ONLY
         if change.sibling:
             self.planned.decision.handover.refuse_if_moved(change.identity, change.sibling)
         if change.action is Action.CREATE and change.identity not in self.removed:
             self.planned.decision.refuse_if_run(self._desired(change))
         if change.action is Action.RECREATE:
             self._remove_first(change, resource)
-            uid, version = "", _CREATE_ONLY
+            uid, version = "", CREATE_ONLY
         if change.managed_fields:
             merged = self._writer.replace_managed_fields(resource, change.identity, version, json.loads(change.managed_fields))
             version = str(merged["metadata"]["resourceVersion"])

@@ -47,17 +47,25 @@ class Pruner:
     def prune(self) -> None:
         """Delete the plan's candidates in stages, each gone before the next. Raises StillDeleting: some aren't gone."""
         exclusive = self.planner.exclusive
-        going = [change for change in self.planned.plan.prunes if change.writes and change.uid not in self.keep]
+        over = {change.identity for change in self.outcomes}
+        going = [each for each in self.planned.plan.prunes if each.writes and each.uid not in self.keep and each.identity not in over]
         needs = exclusive.needed_again(going)
         going = self._without_needed(going, needs)
         for number, stage in enumerate(prune_stages(going, self.planned.bodies)):
             self.between()
-            needs = exclusive.looked_again(stage) if number else needs
-            answers = parallel([partial(self._prune_one, change, needs) for change in stage])
-            done = [replace(answer, terminating="") for answer in answers if isinstance(answer, Change)]
-            self.outcomes += done
-            raise_together(answers, stage)
-            self._see_off([change for change in done if change.writes])
+            self._prune_stage(stage, exclusive.looked_again(stage) if number else needs)
+
+    def first(self, going: Sequence[Change]) -> None:
+        """Delete these before all else. Raises as `prune`."""
+        self.between()
+        self._prune_stage(going, self.planner.exclusive.needed_again(going))
+
+    def _prune_stage(self, stage: Sequence[Change], needs: Needs) -> None:
+        answers = parallel([partial(self._prune_one, change, needs) for change in stage])
+        done = [replace(answer, terminating="") for answer in answers if isinstance(answer, Change)]
+        self.outcomes += done
+        raise_together(answers, stage)
+        self._see_off([change for change in done if change.writes])
 
     def _see_off(self, going: Sequence[Change]) -> None:
         """Wait until what was deleted is gone, and tell what is."""
@@ -80,7 +88,9 @@ class Pruner:
         """Leave every candidate, for what was to be written and wasn't may be what replaces it; the next run that writes it prunes."""
         more = f" and {len(unwritten) - 1} more" if len(unwritten) > 1 else ""
         reason = f"{unwritten[0]}{more} wasn't written by its step, {_DOUBT}"
-        self.outcomes += [replace(each, action=Action.SKIP, reason=reason) for each in self.planned.plan.prunes if each.writes]
+        over = {change.identity for change in self.outcomes}
+        left = (each for each in self.planned.plan.prunes if each.writes and each.identity not in over)
+        self.outcomes += [replace(each, action=Action.SKIP, reason=reason) for each in left]
 
     def _prune_one(self, change: Change, needs: Needs, tries: int = _TRIES) -> Change:
         resource = self._resource(change)

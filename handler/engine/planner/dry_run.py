@@ -16,12 +16,13 @@ from handler.cluster.live import probe
 from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner
 from handler.config.settings import Target
+from handler.engine.planner.dead_webhooks import DeadWebhooks
 from handler.engine.planner.expired_jobs import RecordedJobs, asks_siblings, done, has_run
 from handler.engine.planner.live_dry_run import LiveDryRun
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, MissingDependencies, is_by_schema, placed
 from handler.engine.planner.siblings import SiblingQuestions
 from handler.engine.planner.stand_in import StandIn, mistakes_of
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, Problem
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, ClusterUnavailable, Moved, Problem
 from handler.model.names import Identity, Resource
 from handler.model.plan import Action, Change
 from handler.model.rollout import Mode
@@ -54,7 +55,7 @@ class DryRun:
 
     def __post_init__(self) -> None:
         self.stand_in = StandIn(self.target, self.api)
-        self.missing = MissingDependencies(self.target, self.comparison, self.coming, self.notes)
+        self.missing = MissingDependencies(self.target, self.comparison, self.coming, self.notes, DeadWebhooks(self.api, self.comparison))
 
     def decide(self) -> list[Finding]:
         """Dry-run, in parallel, everything that isn't known to be the same."""
@@ -109,16 +110,21 @@ class DryRun:
         waits_for = next((need for need in item.needs if need in self.missing.absent), None)
         if waits_for is not None:
             return [*self._deferred_problems(item, waits_for), self.judge.absent(item, deferred=True)]
+        return self._asked(item)
+
+    def _asked(self, item: Desired) -> list[Finding]:
         if self.target.validate == "none":
             return [self.judge.absent(item)]
         try:
             answer = DryRunner(self.api).check(item.resource, item.manifest.body())
         except (ApiRefused, AccessDenied) as error:
             return self._absent_refused(item, error)
+        except ClusterUnavailable as error:
+            why = self.missing.dead.unjudged(item, error, is_new=True)
+            return self._lives_already(item) or [replace(self.judge.absent(item, deferred=True), reason=why)]
         if not answer["metadata"].get("resourceVersion"):
             return [self.judge.absent(item)]
-        found = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
-        return [outcome for live in found.values() for outcome in self.present(item, live)] or [self.judge.absent(item)]
+        return self._lives_already(item) or [self.judge.absent(item)]
 
     def _absent_refused(self, item: Desired, error: ApiRefused | AccessDenied) -> list[Finding]:
         if NO_DRY_RUN in error.words:
@@ -138,6 +144,9 @@ class DryRun:
         """Judge what lives under a declared name without our label, where that may be why it was refused; else nothing."""
         if not isinstance(error, ApiRefused) or (error.status != 422 and not self.missing.named(item, error)):
             return []
+        return self._lives_already(item)
+
+    def _lives_already(self, item: Desired) -> list[Finding]:
         found = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
         return [outcome for live in found.values() for outcome in self.present(item, live)]
 

@@ -16,7 +16,7 @@ from handler.cluster.write import DryRunner
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, MissingDependencies, is_by_schema, placed
 from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.api_groups import is_certainly_custom
-from handler.model.errors import AccessDenied, ApiRefused, Problem
+from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable, Problem
 from handler.model.manifest import at, canonical, items_at
 from handler.model.names import Resource
 from handler.model.plan import Action, Change
@@ -56,6 +56,8 @@ class LiveDryRun:
             wanted = DryRunner(self.api).apply(self.item.resource, self._body)
         except (ApiRefused, AccessDenied) as error:
             return self._refused(error, self._taken_over(self.live))
+        except ClusterUnavailable as error:
+            return [self._later(self.missing.dead.unjudged(self.item, error, is_new=False), self._taken_over(self.live))]
         live = self.live if managed_fields(self.live) else _noted(self.live, wanted)
         return replace(self, live=live)._judged(wanted)  # noqa: SLF001 - of itself
 

@@ -172,7 +172,7 @@ class Planner:
         found = self._found(ask, comparison, handover)
         hooks = deletions(self.ours, comparison.hooks, ask.planned_hooks, ask.due, ask.under_way)
         parts = self._with_losses(PlanParts(changes, going, prunes, found.changes, hooks), check, comparison, found)
-        changes, prunes = dict(parts.declared), parts.prunes
+        changes, prunes = dict(parts.declared), decision.missing.dead.put_first(parts.prunes)
         bodies = {**comparison.candidates, **found.bodies}
         ordered = self._ordered([*prunes, *parts.exclusive], bodies)
         for identity, fields in (comparison.undeclared or {}).items():
@@ -182,7 +182,7 @@ class Planner:
         relabelled, refused = sorted_out(self.api, self.discovery, [each for each in staying if not is_outside(each.identity, self.target)])
         refused |= {each.identity: former_marks.outside(each.identity) for each in staying if is_outside(each.identity, self.target)}
         keeping = [f"{one} keeps its former marks, for the new ones are refused: {each.message}" for one, each in refused.items()]
-        also = (*foreseen, *found.notes, *keeping, *parts.notes)
+        also = (*decision.missing.dead.notes, *foreseen, *found.notes, *keeping, *parts.notes)
         stages = [tuple(changes[item.identity] for item in stage if item.identity in changes) for stage in ask.stages]
         plan = Plan(
             target=self.target.name,

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from handler.config.settings import Target
+from handler.engine.planner.dead_webhooks import DeadWebhooks
 from handler.model.errors import AccessDenied, ApiRefused, Problem
 from handler.model.names import Identity
 from handler.model.plan import Change
@@ -47,12 +48,13 @@ def is_by_schema(error: ApiRefused | AccessDenied, *statuses: int) -> bool:
 
 @dataclass(slots=True)
 class MissingDependencies:
-    """Knows what one run creates. `absent`: what isn't there yet; `written`: what this run has written so far."""
+    """Knows what one run creates. `absent`: what isn't there yet; `written`: what this run has written so far; `dead`: what goes first."""
 
     target: Target
     comparison: Comparison
     coming: WriteOrder
     notes: list[str]
+    dead: DeadWebhooks
     absent: frozenset[Identity] = frozenset()
     written: Collection[Identity] = frozenset()
 

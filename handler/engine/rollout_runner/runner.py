@@ -1,5 +1,6 @@
 """Carries a rollout out from an open attempt until everything is applied, healthy and pruned.
 
+    dead webhooks           configurations that git drops and that keep what they guard from being judged
     hooks' needs            Namespaces and CRDs that a PreSync hook needs
     hooks before            PreSync
     the automatic stages    what no step names, with each stage's Sync hooks; an explicit edge is waited for
@@ -22,6 +23,7 @@ from handler.config.settings import Wait
 from handler.engine.apply.apply import Applier
 from handler.engine.apply.prune import Pruner, doubted
 from handler.engine.apply.wait_deleted import Lingering
+from handler.engine.apply.webhooks_first import clear_the_way
 from handler.engine.health.target_health import after_writing
 from handler.engine.planner import expired_jobs
 from handler.engine.planner.desired import Inputs
@@ -123,6 +125,7 @@ class RolloutRunner:
             raise
 
     def _carry_out(self) -> Plan:
+        clear_the_way(self.pruner, self.applier)
         stages = self.planned.plan.stages
         early = 1 if self.planned_hooks.first else 0
         for stage in stages[:early]:

@@ -1,0 +1,100 @@
+"""Admission webhooks that don't answer and that the commit drops: their configuration goes before all else, what they guard is judged then.
+
+Law: git has the configuration deleted anyway; what is found here decides when, and never lets anything else go. It must be a member that
+prune deletes by this plan, fail closed, and match the refused object by rules and selectors; the API server's Status must be the
+InternalError of a webhook's call. The name in its words only narrows that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from handler.cluster.api import Api
+from handler.cluster.live import probe
+from handler.model.errors import AccessDenied, ClusterUnavailable
+from handler.model.manifest import at, items_at
+from handler.model.names import Identity, Resource
+from handler.model.plan import Change
+from handler.plan.admission import NAMESPACE, Desired
+from handler.plan.compare import Comparison
+from handler.plan.order import ADMISSION
+
+KINDS = {
+    kind: Resource(ADMISSION, "v1", kind, f"{kind.lower()}s", namespaced=False)
+    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+}
+_NAMESPACES = Resource(NAMESPACE.group, "v1", NAMESPACE.kind, "namespaces", namespaced=False)
+
+
+@dataclass(slots=True)
+class DeadWebhooks:
+    """Those of one plan. `guarded`: what waits for each configuration; `cleared`: they are deleted, and excuse nothing any more."""
+
+    api: Api
+    comparison: Comparison
+    guarded: dict[Identity, list[Identity]] = field(default_factory=dict)
+    cleared: bool = False
+    _met: dict[Identity, ClusterUnavailable] = field(default_factory=dict)
+
+    def unjudged(self, item: Desired, error: ClusterUnavailable, *, is_new: bool) -> str:
+        """Say for which configuration a refused object waits. Raises the error: it waits for none."""
+        dropped = sorted(one for one in self.comparison.candidates if one.group == ADMISSION and one.kind in KINDS)
+        found = [one for one in dropped if error.webhook and not self.cleared and self._guards(one, item, error.webhook, is_new=is_new)]
+        if not found:
+            raise error
+        for one in found:
+            self.guarded.setdefault(one, []).append(item.identity)
+            self._met[one] = error
+        return f"not judged yet: {found[0]} goes first, whose webhook {error.webhook} doesn't answer"
+
+    def put_first(self, prunes: Iterable[Change]) -> tuple[Change, ...]:
+        """Return a plan's deletions, those that go first with why. Raises the server's error: one that must isn't among them."""
+        found = {change.identity: change for change in prunes}
+        for one, error in self._met.items():
+            change = found.get(one)
+            if change is None or not change.writes:
+                fix = f"{one} would go first, which git declares no longer, but: {change.reason if change else 'it is left'}"
+                raise ClusterUnavailable(*(replace(each, fix=fix) for each in error.problems))
+            found[one] = replace(change, reason=f"{change.reason}; goes first: its webhook {error.webhook} doesn't answer")
+        return tuple(found.values())
+
+    @property
+    def notes(self) -> list[str]:
+        """What the plan says of it."""
+        return [
+            f"{one} goes first; not judged before it is gone: {', '.join(map(str, sorted(each)))}" for one, each in self.guarded.items()
+        ]
+
+    def _guards(self, one: Identity, item: Desired, webhook: str, *, is_new: bool) -> bool:
+        wanted = {"apiGroups": item.resource.group, "resources": item.resource.plural, "operations": "CREATE" if is_new else "UPDATE"}
+        body, name = item.manifest.body(), item.identity.namespace
+        try:
+            live = probe(self.api, [(KINDS[one.kind], "", one.name)]).get(one)
+            spaces = probe(self.api, [(_NAMESPACES, "", name)]).values() if name else []
+        except AccessDenied:
+            return False
+        places = [body] if item.identity.group_kind == NAMESPACE else spaces
+        return any(
+            any(
+                all({value, "*", "*/*"}.intersection(items_at(rule, key)) for key, value in wanted.items())
+                for rule in items_at(hook, "rules")
+            )
+            and _selects(at(hook, "objectSelector"), body)
+            and all(_selects(at(hook, "namespaceSelector"), place) for place in places)
+            for hook in items_at(live, "webhooks")
+            if at(hook, "name") == webhook and at(hook, "failurePolicy") == "Fail"
+        )
+
+
+def _selects(selector: Any, body: Any) -> bool:
+    labels = at(body, "metadata", "labels") or {}
+    wanted = at(selector, "matchLabels") or {}
+    return wanted.items() <= labels.items() and all(_meets(each, labels) for each in items_at(selector, "matchExpressions"))
+
+
+def _meets(expression: Any, labels: dict[str, str]) -> bool:
+    key, operator = at(expression, "key"), at(expression, "operator")
+    among = labels.get(key) in items_at(expression, "values") if operator in ("In", "NotIn") else key in labels
+    return among is (operator in ("In", "Exists"))

@@ -1,0 +1,124 @@
+"""Fail-closed webhooks that don't answer: a commit that drops one, with what it guards; judged by what kubectl reads before and after."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from handler.config.settings import Prune
+from handler.model.plan import Action
+from handler.model.result import Outcome
+from tests.e2e.documents import Document, config_map
+from tests.e2e.one_target import SCOPED, Shop, told
+
+GROUP = "admissionregistration.k8s.io"
+KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+
+
+def guard(shop: Shop, kind: str = KINDS[0], **fields: Any) -> Document:
+    """Return a configuration over the shop's ConfigMaps whose Service was never made."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}
+    hook = {
+        "name": "guard.example.com",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Fail",
+        "timeoutSeconds": 1,
+        "clientConfig": {"service": {"name": "gone", "namespace": "default", "path": "/"}},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shop.name}},
+        "rules": [rule],
+    }
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": shop.name}, "webhooks": [{**hook, **fields}]}
+
+
+@pytest.fixture
+def guarded(shop: Shop) -> Iterator[Shop]:
+    """A shop that may declare such configurations."""
+    shop.configure(cluster_scoped=(*SCOPED, *(f"{kind}.{GROUP}" for kind in KINDS)), namespaces=(shop.name, "default"))
+    yield shop
+    for kind, name in itertools.product(KINDS, (shop.name, f"{shop.name}-theirs")):
+        shop.kubectl.run("delete", kind, name, "--ignore-not-found")
+
+
+def impatient(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the shop give up soon what the API server answers with 500."""
+    monkeypatch.setattr(shop.handler.objects(shop.target)._api, "_deadline", 0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_dead_webhook_that_git_drops_goes_first_and_what_it_guards_is_written_in_the_same_run(
+    guarded: Shop, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, hook = guarded, guard(guarded, kind)
+    shop.push(hook, config_map(shop.name, "changed"), config_map(shop.name, "kept"))
+    shop.applied()
+    impatient(shop, monkeypatch)
+    before = shop.versions()
+    shop.push(config_map(shop.name, "changed", {"key": "2"}), config_map(shop.name, "kept"), config_map(shop.name, "new"))
+    shown = shop.run(dry_run=True)
+    assert shown.plan, told(shown)
+    waits = {change.identity.name: change.reason for change in shown.plan.changes if change.deferred}
+    assert waits == dict.fromkeys(
+        ("changed", "new"), f"not judged yet: {kind}/{shop.name} goes first, whose webhook guard.example.com doesn't answer"
+    )
+    (gone,) = (change for change in shown.plan.changes if change.action is Action.PRUNE)
+    assert gone.reason == "no longer declared; goes first: its webhook guard.example.com doesn't answer"
+    names = ", ".join(f"ConfigMap/{shop.name}/{name}" for name in ("changed", "new"))
+    assert f"{kind}/{shop.name} goes first; not judged before it is gone: {names}" in shown.plan.notes
+    assert shop.versions() == before
+    result = shop.applied()
+    assert result.counts == {"created": 1, "configured": 1, "pruned": 1, "unchanged": 1}
+    assert shop.live(hook) is None
+    shop.assert_converged()
+
+
+def test_a_dead_webhook_is_applied_again_as_it_was_where_what_it_guards_is_refused(guarded: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, hook = guarded, guard(guarded, KINDS[1])
+    fixed = {**config_map(shop.name, "fixed"), "immutable": True}
+    shop.push(hook, fixed, config_map(shop.name, "other"))
+    shop.applied()
+    impatient(shop, monkeypatch)
+    before, was = shop.versions([fixed, config_map(shop.name, "other")]), shop.live(hook)
+    shop.push({**fixed, "data": {"key": "2"}}, config_map(shop.name, "other", {"key": "2"}), config_map("default", shop.name))
+    result = shop.run()
+    assert (result.outcome, result.who) == (Outcome.FAILED, "author"), told(result)
+    subjects = [problem.subject for problem in result.problems]
+    assert subjects == [f"ConfigMap/{shop.name}/fixed", f"{KINDS[1]}/{shop.name}"], told(result)
+    assert "is applied again as it was" in result.message
+    now = shop.live(hook)
+    assert was
+    assert now
+    assert (now["webhooks"], now["metadata"]["labels"]) == (was["webhooks"], was["metadata"]["labels"])
+    assert (now["metadata"]["annotations"], now["metadata"]["managedFields"][0]["manager"]) == (was["metadata"]["annotations"], "anneal")
+    assert shop.versions([fixed, config_map(shop.name, "other")]) == before
+    assert shop.live(config_map("default", shop.name)) is None, "nothing else was written"
+    shop.push(fixed, config_map(shop.name, "other", {"key": "2"}))
+    shop.applied()
+    shop.assert_converged()
+
+
+@pytest.mark.parametrize("why", ["prune is off", "it is protected", "it isn't ours", "it guards something else"])
+def test_a_dead_webhook_stays_that_may_not_go(guarded: Shop, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, hook = guarded, guard(guarded)
+    if why == "it is protected":
+        hook["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    theirs = guard(shop) if why == "it isn't ours" else {**guard(shop), "metadata": {"name": f"{shop.name}-theirs"}}
+    if why == "it guards something else":
+        hook["webhooks"][0]["objectSelector"] = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+    ours = [hook] if why != "it isn't ours" else []
+    shop.push(*ours, config_map(shop.name, "changed"))
+    shop.applied()
+    if why in ("it isn't ours", "it guards something else"):
+        shop.kubectl.apply(theirs)
+    if why == "prune is off":
+        shop.configure(prune=Prune(enabled=False))
+    impatient(shop, monkeypatch)
+    shop.push(config_map(shop.name, "changed", {"key": "2"}))
+    result = shop.run()
+    assert (result.outcome, result.code) == (Outcome.FAILED, "cluster-unavailable"), told(result)
+    assert "guard.example.com" in result.message
+    assert not result.written
+    assert all(shop.live(each) for each in ours)
