@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from handler.cluster.api import Api, ApiRequest, encode
 from handler.cluster.live import metadata
-from handler.model.errors import StateInvalid
+from handler.cluster.webhooks import with_way_out
+from handler.model.errors import ClusterUnavailable, StateInvalid
 from handler.model.names import FIELD_MANAGER, Resource, identity_of
 
 Kind = Literal["ConfigMap", "Lease", "Namespace"]
@@ -61,8 +62,11 @@ class OwnObjects:
         return self._api.server_time()
 
     def _write(self, method: str, body: dict[str, Any], path: str, *, repeatable: bool) -> dict[str, Any]:
-        subject = str(identity_of(body))
-        return self._api.expect(ApiRequest(method, path, _QUERY, encode(body), subject=subject, repeatable=repeatable))
+        one = identity_of(body)
+        try:
+            return self._api.expect(ApiRequest(method, path, _QUERY, encode(body), subject=str(one), repeatable=repeatable))
+        except ClusterUnavailable as error:
+            raise with_way_out(self._api, error, one.namespace) if error.webhook else error from None
 
 
 def _subject(kind: str, namespace: str, name: str) -> str:

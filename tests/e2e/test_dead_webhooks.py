@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,11 @@ import pytest
 from handler.config.settings import Prune
 from handler.model.plan import Action
 from handler.model.result import Outcome
+from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map
-from tests.e2e.one_target import SCOPED, Shop, told
+from tests.e2e.one_target import DONE, SCOPED, STATES, Shop, told
+from tests.e2e.serve_process import until
+from tests.kubectl import Kubectl
 
 GROUP = "admissionregistration.k8s.io"
 KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -97,6 +101,27 @@ def test_a_dead_webhook_is_applied_again_as_it_was_where_what_it_guards_is_refus
     assert shop.live(config_map("default", shop.name)) is None, "nothing else was written"
     shop.push(fixed, config_map(shop.name, "other", {"key": "2"}))
     shop.applied()
+    shop.assert_converged()
+
+
+def test_a_dead_webhook_over_the_records_is_named_with_a_command_that_works(
+    own_cluster: Kubectl, open_shop: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = open_shop(own_cluster)
+    shop.create_namespace()
+    rules = [{"apiGroups": ["", "coordination.k8s.io"], "apiVersions": ["v1"], "resources": ["configmaps", "leases"], "operations": ["*"]}]
+    selector = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": [STATES, "other"]}]}
+    shop.kubectl.create_namespace(STATES)
+    shop.kubectl.apply(guard(shop, rules=rules, namespaceSelector=selector))
+    impatient(shop, monkeypatch)
+    shop.push(config_map(shop.name, "one"))
+    result = shop.run()
+    assert (result.outcome, result.code) == (Outcome.FAILED, "cluster-unavailable"), told(result)
+    (problem,) = result.problems
+    command = problem.fix.partition(f"or exempt namespace {STATES}: kubectl ")[2]
+    assert command.startswith(f"patch validatingwebhookconfiguration {shop.name} "), problem
+    own_cluster.run(*shlex.split(command))
+    until(lambda: shop.run("tick").outcome in DONE)
     shop.assert_converged()
 
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from handler.cluster.live import probe
+from handler.cluster.webhooks import CONFIGURATIONS
 from handler.cluster.write import Writer
 from handler.engine.apply.apply import CREATE_ONLY, Applier
 from handler.engine.apply.prune import Pruner
-from handler.engine.planner.dead_webhooks import KINDS
 from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable, Moved, PlanRefused, Problem
 from handler.model.names import Identity
 from handler.model.plan import Action, Change
@@ -29,7 +29,7 @@ def clear_the_way(pruner: Pruner, applier: Applier) -> None:
     going = [change for change in plan.prunes if change.identity in dead.guarded and change.writes]
     if not going:
         return
-    saved = probe(pruner.planner.api, [(KINDS[one.identity.kind], "", one.identity.name) for one in going])
+    saved = probe(pruner.planner.api, [(CONFIGURATIONS[one.identity.kind], "", one.identity.name) for one in going])
     pruner.first(going)
     dead.cleared = True
     guarded = {one for change in going for one in dead.guarded[change.identity]}
@@ -60,7 +60,7 @@ def _applied_again(pruner: Pruner, one: Identity, body: dict[str, Any]) -> Probl
     """Apply a configuration as it lived, and say so."""
     seen = "was deleted first, for its webhook didn't answer; what it guards is refused all the same, so it"
     try:
-        Writer(pruner.planner.api, pruner.fence).apply(KINDS[one.kind], body, "", CREATE_ONLY)
+        Writer(pruner.planner.api, pruner.fence).apply(CONFIGURATIONS[one.kind], body, "", CREATE_ONLY)
     except (ApiRefused, AccessDenied, ClusterUnavailable, Moved) as error:
         return Problem(str(one), f"{seen} was to be applied again, which failed: {error.problems[0].message}")
     remade = [replace(each, action=Action.RECREATE) for each in pruner.outcomes if each.identity == one]

@@ -13,6 +13,7 @@ from typing import Any
 
 from handler.cluster.api import Api
 from handler.cluster.live import probe
+from handler.cluster.webhooks import CONFIGURATIONS
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity, Resource
@@ -21,10 +22,6 @@ from handler.plan.admission import NAMESPACE, Desired
 from handler.plan.compare import Comparison
 from handler.plan.order import ADMISSION
 
-KINDS = {
-    kind: Resource(ADMISSION, "v1", kind, f"{kind.lower()}s", namespaced=False)
-    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
-}
 _NAMESPACES = Resource(NAMESPACE.group, "v1", NAMESPACE.kind, "namespaces", namespaced=False)
 
 
@@ -40,7 +37,7 @@ class DeadWebhooks:
 
     def unjudged(self, item: Desired, error: ClusterUnavailable, *, is_new: bool) -> str:
         """Say for which configuration a refused object waits. Raises the error: it waits for none."""
-        dropped = sorted(one for one in self.comparison.candidates if one.group == ADMISSION and one.kind in KINDS)
+        dropped = sorted(one for one in self.comparison.candidates if one.group == ADMISSION and one.kind in CONFIGURATIONS)
         found = [one for one in dropped if error.webhook and not self.cleared and self._guards(one, item, error.webhook, is_new=is_new)]
         if not found:
             raise error
@@ -71,7 +68,7 @@ class DeadWebhooks:
         wanted = {"apiGroups": item.resource.group, "resources": item.resource.plural, "operations": "CREATE" if is_new else "UPDATE"}
         body, name = item.manifest.body(), item.identity.namespace
         try:
-            live = probe(self.api, [(KINDS[one.kind], "", one.name)]).get(one)
+            live = probe(self.api, [(CONFIGURATIONS[one.kind], "", one.name)]).get(one)
             spaces = probe(self.api, [(_NAMESPACES, "", name)]).values() if name else []
         except AccessDenied:
             return False
