@@ -11,7 +11,7 @@ import yaml
 
 from handler.model.result import Outcome, Result
 from tests.e2e.documents import Document, config_map, definition, offer
-from tests.e2e.one_target import DONE, Shop, told
+from tests.e2e.one_target import DONE, SCOPED, Shop, told
 from tests.e2e.serve_process import until
 from tests.e2e.served_kinds import until_served
 
@@ -116,6 +116,34 @@ def test_a_policy_that_denies_any_write_blames_no_field(shop: Shop, forbid: Call
         assert "write into it data: {by: hand}" in result.message
     assert shop.versions([theirs]) == before
     forbid("")
+
+
+def test_a_policy_that_git_drops_with_what_it_refuses_is_named_with_the_two_commits_that_work(shop: Shop) -> None:
+    rules, allowed, wanted = policy(shop, ALLOWED), config_map(shop.name, "a"), config_map(shop.name, "a", {"key": "forbidden"})
+    kinds = (f"{document['kind']}.admissionregistration.k8s.io" for document in rules)
+    shop.configure(cluster_scoped=(*SCOPED, *kinds))
+
+    def is_refused() -> bool:
+        probe = yaml.safe_dump(config_map(shop.name, "probe", {"key": "forbidden"}))
+        return FORBIDDEN in shop.kubectl.tried("create", "--dry-run=server", "-f", "-", given=probe).stderr
+
+    shop.push(*rules, allowed)
+    shop.applied()
+    until(is_refused)
+    before = shop.versions()
+    shop.push(wanted)
+    result = shop.run()
+    assert (result.outcome, result.who) == (Outcome.FAILED, "author"), told(result)
+    both = " and ".join(f"{document['kind']}/{shop.name}" for document in rules)
+    first = f"commit first the removal of {both} alone, and then the change of ConfigMap/{shop.name}/a"
+    assert [problem.fix for problem in result.problems] == [f"{both} would go after it is written: {first}"]
+    assert shop.versions() == before
+    shop.push(allowed)
+    shop.applied()
+    until(lambda: not is_refused())
+    shop.push(wanted)
+    shop.applied()
+    shop.assert_converged()
 
 
 # --- a Namespace on its way out

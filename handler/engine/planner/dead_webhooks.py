@@ -7,6 +7,7 @@ InternalError of a webhook's call. The name in its words only narrows that.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from handler.cluster.api import Api
 from handler.cluster.live import probe
 from handler.cluster.webhooks import CONFIGURATIONS
-from handler.model.errors import AccessDenied, ClusterUnavailable
+from handler.model.errors import AccessDenied, ClusterUnavailable, Problem
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity, Resource
 from handler.model.plan import Change
@@ -22,6 +23,9 @@ from handler.plan.admission import NAMESPACE, Desired
 from handler.plan.compare import Comparison
 from handler.plan.order import ADMISSION
 
+_POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+_POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request")
+_WEBHOOK = re.compile(r'admission webhook "([^"]+)" denied the request')
 _NAMESPACES = Resource(NAMESPACE.group, "v1", NAMESPACE.kind, "namespaces", namespaced=False)
 
 
@@ -37,8 +41,8 @@ class DeadWebhooks:
 
     def unjudged(self, item: Desired, error: ClusterUnavailable, *, is_new: bool) -> str:
         """Say for which configuration a refused object waits. Raises the error: it waits for none."""
-        dropped = sorted(one for one in self.comparison.candidates if one.group == ADMISSION and one.kind in CONFIGURATIONS)
-        found = [one for one in dropped if error.webhook and not self.cleared and self._guards(one, item, error.webhook, is_new=is_new)]
+        dropped = self._dropped() if error.webhook and not self.cleared else []
+        found = [one for one in dropped if self._guards(one, item, error.webhook, is_new=is_new)]
         if not found:
             raise error
         for one in found:
@@ -57,6 +61,24 @@ class DeadWebhooks:
             found[one] = replace(change, reason=f"{change.reason}; goes first: its webhook {error.webhook} doesn't answer")
         return tuple(found.values())
 
+    def by_two_commits(self, problem: Problem) -> Problem:
+        """Return a refusal with the way out, where what refuses works and the same commit drops it: it goes last."""
+        policy, webhook = _POLICY.search(problem.message), _WEBHOOK.search(problem.message)
+        named = {*zip(_POLICIES, policy.groups(), strict=True)} if policy else set()
+        dropped = [one for one in sorted(self.comparison.candidates) if one.group == ADMISSION and (one.kind, one.name) in named]
+        dropped += [one for one in self._dropped() if webhook and any(at(each, "name") == webhook[1] for each in self._hooks(one))]
+        if not dropped:
+            return problem
+        what = " and ".join(map(str, dropped))
+        fix = f"{what} would go after it is written: commit first the removal of {what} alone, and then the change of {problem.subject}"
+        return replace(problem, fix=fix)
+
+    def _dropped(self) -> list[Identity]:
+        return sorted(one for one in self.comparison.candidates if one.group == ADMISSION and one.kind in CONFIGURATIONS)
+
+    def _hooks(self, one: Identity) -> list[Any]:
+        return items_at(probe(self.api, [(CONFIGURATIONS[one.kind], "", one.name)]).get(one), "webhooks")
+
     @property
     def notes(self) -> list[str]:
         """What the plan says of it."""
@@ -68,7 +90,7 @@ class DeadWebhooks:
         wanted = {"apiGroups": item.resource.group, "resources": item.resource.plural, "operations": "CREATE" if is_new else "UPDATE"}
         body, name = item.manifest.body(), item.identity.namespace
         try:
-            live = probe(self.api, [(CONFIGURATIONS[one.kind], "", one.name)]).get(one)
+            hooks = self._hooks(one)
             spaces = probe(self.api, [(_NAMESPACES, "", name)]).values() if name else []
         except AccessDenied:
             return False
@@ -80,7 +102,7 @@ class DeadWebhooks:
             )
             and _selects(at(hook, "objectSelector"), body)
             and all(_selects(at(hook, "namespaceSelector"), place) for place in places)
-            for hook in items_at(live, "webhooks")
+            for hook in hooks
             if at(hook, "name") == webhook and at(hook, "failurePolicy") == "Fail"
         )
 

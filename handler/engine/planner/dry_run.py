@@ -76,7 +76,7 @@ class DryRun:
         for answer in parallel(tasks):
             if isinstance(answer, AnnealError):
                 raise answer
-            found += answer
+            found += [self.missing.dead.by_two_commits(each) if isinstance(each, Problem) else each for each in answer]
         return found
 
     def _probe(self, absent: Sequence[Desired]) -> None:
