@@ -14,9 +14,9 @@ from typing import Any
 
 from handler.config.settings import IgnoreRule
 from handler.model.manifest import at
-from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
+from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, GroupKind, Identity, identity_of
 from handler.model.render import UnstableFields
-from handler.plan.managed_fields import child, owners
+from handler.plan.managed_fields import child, managed_fields, owners
 from handler.rollout.hook_annotations import ROLLOUT
 
 ANNOTATION = "anneal.dev/ignore"  # comma-separated JSON pointers (RFC 6901) on a manifest
@@ -30,8 +30,11 @@ _FILLED_IN = {
 _EXPORTED = {("apps", "Deployment"): "deployment.kubernetes.io/revision"}
 """Annotations of controllers that an exported manifest carries along."""
 _CONTROLLER = "filled in by a controller"
-_REPLICAS = "/spec/replicas"
-_HPA_MANAGER, _HPA_SUBRESOURCE = "kube-controller-manager", "scale"
+_REPLICAS, _SCALED = "/spec/replicas", "scaled by an autoscaler"
+SCALERS = frozenset({GroupKind("autoscaling", "HorizontalPodAutoscaler"), GroupKind("keda.sh", "ScaledObject")})
+"""Kinds that name what they scale."""
+_BY_HAND = ("kubectl", "k9s", "oc", "Lens", "OpenLens", "node-fetch", "Mozilla", "headlamp", FIELD_MANAGER)
+"""How managers begin that write the subresource `scale` for a person; any other is a controller."""
 _ABSENT = object()
 _NEVER = frozenset(
     {
@@ -53,7 +56,10 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Ignoring:
-    """What one run ignores. `scaled`: (kind, namespace, name) of what a declared HPA scales; `unstable`: what each render makes anew."""
+    """What one run ignores.
+
+    `scaled`: (kind, namespace, name) of what a declared autoscaler scales; `unstable`: what each render makes anew.
+    """
 
     rules: tuple[IgnoreRule, ...]
     scaled: frozenset[tuple[str, str, str]] = frozenset()
@@ -63,8 +69,8 @@ class Ignoring:
     def of(
         cls, rules: Sequence[IgnoreRule], bodies: Sequence[dict[str, Any]], unstable: Mapping[Identity, UnstableFields] | None = None
     ) -> Ignoring:
-        """Collect the rules, and the targets of every declared HorizontalPodAutoscaler among the bodies."""
-        scaled = frozenset(_scaled(body) for body in bodies if body.get("kind") == "HorizontalPodAutoscaler")
+        """Collect the rules, and the targets of every declared autoscaler among the bodies."""
+        scaled = frozenset(_scaled(body) for body in bodies if identity_of(body).group_kind in SCALERS)
         return cls(tuple(rules), scaled, unstable or {})
 
     def effective(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
@@ -113,16 +119,12 @@ class Ignoring:
         exported = _EXPORTED.get((identity.group, identity.kind))
         if exported and at(desired, "metadata", "annotations", exported) is not None:
             yield f"/metadata/annotations/{exported.replace('/', '~1')}", _CONTROLLER
-        if self._is_scaled(identity, live):
-            yield _REPLICAS, "scaled by an autoscaler"
+        if (identity.kind, identity.namespace, identity.name) in self.scaled:
+            yield _REPLICAS, _SCALED
+        yield from ((pointer, _SCALED) for entry in managed_fields(live) if _scales(entry) for pointer in _leaves(entry.get("fieldsV1")))
         for rule in self.rules:
             if _selects(rule, identity):
                 yield from ((pointer, "ignored by a rule of the target") for pointer in rule.paths)
-
-    def _is_scaled(self, identity: Identity, live: dict[str, Any]) -> bool:
-        if (identity.kind, identity.namespace, identity.name) in self.scaled:
-            return True
-        return (_HPA_MANAGER, _HPA_SUBRESOURCE) in owners(live, ("spec", "replicas"))
 
 
 def annotated(body: Mapping[str, Any]) -> list[str]:
@@ -143,7 +145,21 @@ def without(body: dict[str, Any], live: dict[str, Any], pointers: Sequence[str])
 
 def _scaled(body: dict[str, Any]) -> tuple[str, str, str]:
     reference = at(body, "spec", "scaleTargetRef")
-    return str(at(reference, "kind")), str(at(body, "metadata", "namespace") or ""), str(at(reference, "name"))
+    kind = at(reference, "kind") or ("Deployment" if body["kind"] == "ScaledObject" else None)
+    return str(kind), str(at(body, "metadata", "namespace") or ""), str(at(reference, "name"))
+
+
+def _scales(entry: Mapping[str, Any]) -> bool:
+    """Whether a controller has written an entry through the subresource `scale`, which holds nothing else."""
+    return entry.get("subresource") == "scale" and not str(entry.get("manager") or "").startswith(_BY_HAND)
+
+
+def _leaves(fields: Any, pointer: str = "") -> Iterator[str]:
+    for key, below in fields.items() if isinstance(fields, dict) else ():
+        if key.startswith("f:"):
+            yield from _leaves(below, f"{pointer}/{key[2:].replace('~', '~0').replace('/', '~1')}")
+    if pointer and not fields:
+        yield pointer
 
 
 def _selects(rule: IgnoreRule, identity: Identity) -> bool:

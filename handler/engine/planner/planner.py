@@ -43,7 +43,7 @@ from handler.plan.dependants import dependant_of, endpoints_of, owners_of
 from handler.plan.exclusive import held_strangers
 from handler.plan.gap import FieldGaps
 from handler.plan.hooks import PlannedHooks
-from handler.plan.ignore import Ignoring
+from handler.plan.ignore import SCALERS, Ignoring
 from handler.plan.inventory import Membership, TargetMarks
 from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.missing_settings import joined
@@ -234,7 +234,7 @@ class Planner:
 
     def ignoring(self, ask: PlanRequest) -> Ignoring:
         """Return what is left to others."""
-        bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.kind == "HorizontalPodAutoscaler"]
+        bodies = [item.manifest.body() for item in ask.desired.values() if item.identity.group_kind in SCALERS]
         return Ignoring.of(self.target.ignore, bodies, ask.unstable)
 
     def _fresh(self, ask: PlanRequest) -> Comparison:

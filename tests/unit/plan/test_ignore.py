@@ -128,11 +128,25 @@ def test_a_declared_hpa_owns_the_replicas_of_what_it_scales() -> None:
         assert found["spec"].get("replicas") == replicas
 
 
-def test_an_hpa_at_work_counts_although_git_doesnt_declare_it() -> None:
-    at_work = entry(REPLICAS, "kube-controller-manager", "Update", subresource="scale")
-    person = entry(REPLICAS, "kubectl-scale", "Update", subresource="scale")
-    assert effective(DECLARED, scaled(5, at_work))["spec"] == {"paused": False}
-    assert effective(DECLARED, scaled(5, person))["spec"] == {"replicas": 1, "paused": False}
+@pytest.mark.parametrize(
+    ("manager", "left"), [("kube-controller-manager", True), ("keda-operator", True), ("kubectl-scale", False), ("oc", False)]
+)
+def test_a_controller_that_scales_counts_although_git_doesnt_declare_why(manager: str, left: bool) -> None:
+    at_work = entry(REPLICAS, manager, "Update", subresource="scale")
+    assert effective(DECLARED, scaled(5, at_work))["spec"] == ({"paused": False} if left else {"replicas": 1, "paused": False})
+
+
+def test_a_custom_kind_is_scaled_by_the_field_that_its_definition_names() -> None:
+    body = document("Offer", api="example.com/v1", metadata={"namespace": "shop"}, spec={"size/of~it": 1, "price": 1})
+    live = copy.deepcopy(body) | {"spec": {"size/of~it": 4, "price": 2}}
+    fields: dict[str, Any] = {"f:spec": {".": {}, "f:size/of~it": {}}}
+    live["metadata"]["managedFields"] = [entry(fields, "keda-operator", "Update", subresource="scale")]
+    assert effective(body, live)["spec"] == {"price": 1}
+
+
+def test_a_scaled_object_of_keda_names_a_deployment_where_it_names_no_kind() -> None:
+    made = document("ScaledObject", api="keda.sh/v1alpha1", metadata={"namespace": "shop"}, spec={"scaleTargetRef": {"name": "web"}})
+    assert Ignoring.of((), [made]).scaled == {("Deployment", "shop", "web")}
 
 
 @pytest.mark.parametrize("spec", [None, "text", {"scaleTargetRef": "web"}, {"scaleTargetRef": None}])
