@@ -27,7 +27,7 @@ from handler.model.plan import Action, Change
 from handler.plan.inventory import marked_target
 from handler.plan.ownership import foreign_owner
 from handler.plan.prune import ALLOW
-from handler.plan.system_objects import is_silent, is_system_kind, is_system_object
+from handler.plan.system_objects import ACCOUNTS_OF_OPENSHIFT, is_silent, is_system_kind, is_system_object
 
 KEEP = "anneal.dev/prune=disabled"  # the annotation by which a person keeps an object, as kubectl writes it
 SYSTEM = ""  # what is left alone as the system's own, or with its owner: no word is said of it
@@ -50,7 +50,6 @@ _NAMING = frozenset(
 _VIEWS = frozenset({"image.openshift.io", "project.openshift.io", "user.openshift.io"})  # many, or others' objects; they name nothing
 _MIRRORED = frozenset({"projectcalico.org", "crd.projectcalico.org"})
 """Both serve one object, under two uids, each with labels of its own: what git declares of one is undeclared in the other."""
-_ACCOUNTS_OF_OPENSHIFT = frozenset({"builder", "deployer"})
 DATA = {
     GroupKind("", "PersistentVolumeClaim"): "PersistentVolumeClaims, which hold data",
     GroupKind("snapshot.storage.k8s.io", "VolumeSnapshot"): "VolumeSnapshots, which hold data",
@@ -189,7 +188,7 @@ def left_alone(live: Mapping[str, Any], identity: Identity) -> str | None:
 
 def _made_by(identity: Identity, labels: Mapping[str, str]) -> str | None:
     """Name what Helm 3 and 2 keep in Secrets or ConfigMaps, bootstrap tokens, and what a cluster gives each namespace."""
-    if identity.group_kind == ACCOUNT and identity.name in _ACCOUNTS_OF_OPENSHIFT:
+    if identity.group_kind == ACCOUNT and identity.name in ACCOUNTS_OF_OPENSHIFT:
         return "accounts of OpenShift"
     if identity.group == _RBAC and identity.name.startswith("system:"):
         return "roles and bindings of the system"

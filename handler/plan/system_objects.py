@@ -2,7 +2,7 @@
 
     never deleted or made anew      prune, recreate, steps and hooks      `handler.plan.prune.kept_by_itself`
     no orphan                       exclusive namespaces                  `handler.plan.exclusive.left_alone`
-    no content                      a Namespace that is deleted           `handler.engine.planner.prune_check`
+    no content                      a Namespace that is deleted           `handler.engine.planner.prune_check`, with `comes_with_namespace`
     not even written                `kube-root-ca.crt`                    `handler.plan.steering.asked`
 
 What git declares of the rest is applied: people give the ServiceAccount `default` its imagePullSecrets.
@@ -45,6 +45,9 @@ _IN_EACH_NAMESPACE = frozenset(
         ("", "ConfigMap", "istio-ca-crl"),
     }
 )
+ACCOUNTS_OF_OPENSHIFT = frozenset({"builder", "deployer"})
+_BINDINGS_OF_OPENSHIFT = frozenset({"system:deployers", "system:image-builders", "system:image-pullers"})
+_TOKEN_OF = ("kubernetes.io/service-account.name", "openshift.io/internal-registry-auth-token.service-account")
 _ONCE = frozenset(
     {
         Identity("", "Service", "default", "kubernetes"),
@@ -77,3 +80,18 @@ def is_system_object(live: Mapping[str, Any], identity: Identity) -> bool:
         labelled = (live["metadata"].get("labels") or {}).get(_BOOTSTRAPPING) == "rbac-defaults"
         return labelled and (identity.name.startswith("system:") or identity.name in _FACING_USERS)
     return (identity.group, identity.kind, identity.name) in _IN_EACH_NAMESPACE or identity in _ONCE
+
+
+def comes_with_namespace(live: Mapping[str, Any], identity: Identity) -> bool:
+    """Whether a live object is there because its Namespace is: also the accounts and bindings of OpenShift, and such accounts' tokens.
+
+    People use these; nothing of theirs is lost once the Namespace goes.
+    """
+    if identity.group_kind == GroupKind("", "Secret"):
+        marks = live["metadata"].get("annotations") or {}
+        owners = {str(marks[key]) for key in _TOKEN_OF if key in marks} & {"default", *ACCOUNTS_OF_OPENSHIFT}
+        return any(identity.name.startswith((f"{owner}-token-", f"{owner}-dockercfg-")) for owner in owners)
+    if identity.group_kind == GroupKind("", "ServiceAccount") and identity.name in ACCOUNTS_OF_OPENSHIFT:
+        return True
+    binding = identity.group_kind == GroupKind(_RBAC, "RoleBinding") and identity.name in _BINDINGS_OF_OPENSHIFT
+    return binding or is_system_object(live, identity)

@@ -155,6 +155,26 @@ def test_a_namespace_with_foreign_content_stays_until_that_is_gone(shop: Shop) -
     shop.assert_converged()
 
 
+def test_a_namespace_goes_with_what_istio_and_openshift_give_to_each(shop: Shop) -> None:
+    more = f"{shop.name}-more"
+    shop.configure(namespaces=(shop.name, more), prune=Prune(kinds=("Namespace",)))
+    shop.push(namespace(more), config_map(shop.name, "keep"))
+    shop.applied()
+    root, place = config_map(more, "kube-root-ca.crt"), {"namespace": more}
+    until(lambda: shop.live(root))
+    given = [config_map(more, name) for name in ("istio-ca-root-cert", "openshift-service-ca.crt")]
+    given += [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": place | {"name": name}} for name in ("builder", "deployer")]
+    token = {"name": "builder-dockercfg-x7k2p", "annotations": {"kubernetes.io/service-account.name": "builder"}}
+    given.append({"apiVersion": "v1", "kind": "Secret", "metadata": place | token})
+    rbac = "rbac.authorization.k8s.io"
+    binding = {"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": place | {"name": "system:image-builders"}}
+    role = {"apiGroup": rbac, "kind": "ClusterRole", "name": "system:image-builder"}
+    given.append(binding | {"roleRef": role, "subjects": [{"kind": "ServiceAccount", "name": "builder", "namespace": more}]})
+    shop.kubectl.run("create", "-f", "-", given=_json({"apiVersion": "v1", "kind": "List", "items": given}))
+    prune_all_but(shop, config_map(shop.name, "keep"))
+    assert shop.live(namespace(more)) is None
+
+
 def test_a_crd_with_instances_stays_and_goes_without_them(shop: Shop) -> None:
     shop.configure(prune=Prune(kinds=("CustomResourceDefinition",)))
     ours, theirs = offer(shop.group, shop.name, "ours"), offer(shop.group, shop.name, "theirs")

@@ -25,7 +25,7 @@ from handler.plan.dependants import REMADE, Dependant, dependant_of, is_owned_wi
 from handler.plan.inventory import Membership, is_member
 from handler.plan.kubernixos_leftovers import Leftovers
 from handler.plan.prune import PruneFacts, custom_kinds, judge, protection, questions
-from handler.plan.system_objects import is_system_kind, is_system_object
+from handler.plan.system_objects import comes_with_namespace, is_system_kind
 
 T = TypeVar("T")
 _BY_CONTROLLER = frozenset({"endpoints.kubernetes.io/managed-by", "endpoints.kubernetes.io/last-change-trigger-time"})
@@ -135,7 +135,7 @@ class PruneCheck:
         for live in found:
             if each := dependant_of(live, is_member=is_member(live, identity_of(live), self.ours), kept=protection(live, self.target)):
                 self.owned[each.uid] = each
-        return _roots([live for live in found if not is_system_object(live, identity_of(live))], gone)
+        return _roots([live for live in found if not comes_with_namespace(live, identity_of(live))], gone)
 
     def _listed(self, kind: Resource, namespace: str) -> list[dict[str, Any]]:
         return list(metadata(self.api, kind, namespace))
