@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable
 
+from handler.model.advice import advice
 from handler.model.errors import SourceRefused
 from handler.model.tree import printable
 
@@ -13,6 +15,7 @@ Children = dict[str, tuple[int, str]]  # name -> mode and hex id, in git's order
 
 MAX_NAME = 255
 _ID = 20
+_ODD, _LONGEST = re.compile(r"[^A-Za-z0-9_.+@=,-]"), 100
 _SHORTEST = 24  # bytes of an entry: a digit, a space, a letter, NUL, 20 of the id
 _PLAIN = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9._+@=,-]{0,99}")
 _HFS_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
@@ -42,9 +45,22 @@ def has_more(data: bytes, most: int) -> bool:
 def checked_name(raw: bytes, directory: str) -> str:
     """Return a name of a tree as text. Raises SourceRefused: it breaks a rule of `name_problem`."""
     if problem := name_problem(raw):
-        shown = printable(raw.decode(errors="surrogateescape"))
-        raise refused(f"{directory}/{shown}" if directory else shown, problem)
+        name = raw.decode(errors="surrogateescape")
+        is_checked_out = raw.strip(b".") and b"/" not in raw and not _stands_for_git(name)  # of no other name git makes a file
+        fix = _renaming(directory, name, _plain(name)) if is_checked_out else ""
+        raise SourceRefused.of(printable(posixpath.join(directory, name)), problem, fix=fix)
     return raw.decode()
+
+
+def _plain(name: str) -> str:
+    """Return a name that resembles another and breaks no rule."""
+    plain = _ODD.sub("-", unicodedata.normalize("NFC", name))[:_LONGEST]
+    return f"renamed-{plain.lstrip('.')}" if name_problem(plain.encode()) else plain
+
+
+def _renaming(directory: str, name: str, better: str) -> str:
+    """Return the command that renames a file or directory."""
+    return advice("in a checkout: git mv -- {} {}", posixpath.join(directory, name), posixpath.join(directory, better))
 
 
 def name_problem(raw: bytes) -> str:
@@ -61,15 +77,21 @@ def name_problem(raw: bytes) -> str:
 
 
 def _text_problem(name: str) -> str:
-    if name in ("", ".", "..") or "/" in name or "\\" in name:
-        return "name is empty, '.', '..' or has a slash or backslash"
+    if name in ("", ".", "..") or "/" in name:
+        return "name is empty, '.', '..' or has a slash"
+    if "\\" in name:
+        return "name has a backslash, which separates directories on Windows"
     if any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name):
         return "name has a control character"
-    if _NTFS_DOTGIT.fullmatch(name.translate(_HFS_IGNORED)):
+    if _stands_for_git(name):
         return "name stands for .git on some file systems"
     if not unicodedata.is_normalized("NFC", name):
         return "name is not in Unicode normal form C (git config core.precomposeUnicode true, then commit it again)"
     return ""
+
+
+def _stands_for_git(name: str) -> bool:
+    return bool(_NTFS_DOTGIT.fullmatch(name.translate(_HFS_IGNORED)))
 
 
 def _refuse_collisions(names: Iterable[str], path: str) -> None:
@@ -77,7 +99,9 @@ def _refuse_collisions(names: Iterable[str], path: str) -> None:
     for name in names:
         other = folded.setdefault(unicodedata.normalize("NFC", name.casefold()), name)
         if other != name:
-            raise refused(path, f"{printable(other)} and {printable(name)} differ only in case")
+            fix = _renaming(path, name, "-2".join(posixpath.splitext(name)))
+            seen = f"{printable(other)} and {printable(name)} differ only in case"
+            raise SourceRefused.of(printable(path) or "the repository's root", seen, fix=fix)
 
 
 def refused(path: str, message: str) -> SourceRefused:

@@ -59,3 +59,18 @@ def test_a_directory_that_jsonnet_alone_would_render_is_rendered_by_the_setting_
     (setting,) = re.findall("^write ([^;]+); or", problem["fix"])
     paste(shop, setting)
     assert shop.cli.json("apply")["counts"] == {"created": 2}
+
+
+ODD = ["a\\b.yaml", "a\nb.yaml", "-a\u2028.yaml", "\udcff.yaml", "u\u0308.yaml", "One.yaml", "it's `a\\b.yaml"]
+"""Names of files: a backslash, a line break, signs that break lines, no UTF-8, another normal form, another case, quotes."""
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_file_whose_name_no_other_system_could_hold_is_renamed_by_the_command_that_is_printed(night: Night, name: str) -> None:
+    shop = night.shop
+    shop.work.write(f"deploy/{name}", document("ConfigMap", "odd"))
+    shop.push("An odd name")
+    (problem,) = shop.cli.json("plan", code=1)["problems"]
+    night.types(f"cd {shlex.quote(str(shop.work.directory))} && {problem['fix'].removeprefix('in a checkout: ')}")
+    shop.push("Renamed")
+    assert shop.cli.json("apply")["counts"] == {"created": 5}
