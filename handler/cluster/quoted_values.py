@@ -13,6 +13,7 @@ counts the items of lists in an order of its own, so one such item makes all of 
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -166,15 +167,14 @@ _CAUSES = (
 """Ends of messages, which no quoted value reaches -> our words."""
 _FIELDS = ("apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData")
 _METADATA = ("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "uid", "resourceVersion")
+_OWN, _ALIKE, _UNDECLARED = ("data", "stringData", "type", "immutable"), 0.8, "field not declared in schema"
 _SECRET_KEYS = (
     *("tls.crt", "tls.key", "username", "password", "ssh-privatekey", ".dockercfg", ".dockerconfigjson"),
     *("kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"),
 )
 """Keys that types of Secrets require; they reveal nothing of this one."""
 _SECRET_PATH = re.compile(r"(\w*)(?:\.(\w+))?(?:\[(.*)\]|\..*)?", re.DOTALL)
-_SECRET_TYPED = re.compile(
-    r"(?:: |\n *)\.(\S[^\n]*?): (field not declared in schema|duplicate entries|expected (?:string|map|list|boolean|numeric))\b"
-)
+_SECRET_TYPED = re.compile(rf"(?:: |\n *)\.(\S[^\n]*?): ({_UNDECLARED}|duplicate entries|expected (?:string|map|list|boolean|numeric))\b")
 _BODY = (
     (re.compile(r"illegal base64 data at input byte \d+$"), "a value of data isn't base64; text goes into stringData"),
     (re.compile(r"cannot unmarshal \w+ into Go struct field [\w.]+ of type \S+$"), "a field has another type than it is declared with"),
@@ -216,8 +216,17 @@ def _cause(cause: Mapping[str, Any]) -> str:
 
 def _body(text: str) -> Iterator[str]:
     for path, mistake in sorted(_SECRET_TYPED.findall(text)):
-        yield f"{mistake} (field {_shown(path)})"
+        yield f"{mistake} (field {_shown(path)}){_meant(path) if mistake == _UNDECLARED else ''}"
     yield from (words for pattern, words in _BODY if pattern.search(text))
+
+
+def _meant(path: str) -> str:
+    """Say which field an unknown one may be meant as, which isn't named: a word that stands in a wrong place may be a value."""
+    first, _, below = path.partition(".")
+    known = {name.lower(): name for name in (_METADATA if first == "metadata" and below else _FIELDS)}
+    near = difflib.get_close_matches((below or first).lower(), known, 1, _ALIKE)
+    here = f"metadata.{known[near[0]]}" if near and below else known[near[0]] if near else ""
+    return f": did you mean {here}?" if near else "" if below else f": a Secret has {', '.join(_OWN)}"
 
 
 def _shown(path: str) -> str:

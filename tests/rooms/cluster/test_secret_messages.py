@@ -35,7 +35,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "expected string (field data.…), expected string (field stringData.…)",
     ),
     "a text as data": ({"data": CANARY}, "500, expected map (field data) "),
-    "an unknown field": ({CANARY: {"a": "b"}}, "500, field not declared in schema (field …) "),
+    "an unknown field": (
+        {CANARY: {"a": "b"}},
+        "500, field not declared in schema (field …): a Secret has data, stringData, type, immutable ",
+    ),
+    "another case": ({"stringdata": {CANARY: CANARY}}, "500, field not declared in schema (field …): did you mean stringData? "),
+    "a typing error": ({"dta": {CANARY: VALUE}}, "500, field not declared in schema (field …): did you mean data? "),
+    "a label's": (
+        {"metadata": {"lables": {CANARY: "x"}}},
+        "500, field not declared in schema (field metadata.…): did you mean metadata.labels? ",
+    ),
     "an unknown field of metadata": ({"metadata": {CANARY: "x"}}, "500, field not declared in schema (field metadata.…) "),
     "a field that looks like another": ({"data": {f"{CANARY}: x": {}}}, "500, expected string (field data.…) "),
     "a type of another kind": ({"type": 5}, "500, expected string (field type) "),
