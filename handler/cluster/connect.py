@@ -91,7 +91,7 @@ class ClusterConnection:
             if size not in self._pools:
                 loaded = self._loaded
                 if self._host.startswith("https://") and not loaded.verified:
-                    _say_unchecked(loaded.cluster, self._host, self.source)
+                    _say_unchecked(loaded.trusting, self._host, self.source)
                 try:
                     self._pools[size] = pool_of(self._host, loaded.tls, loaded.proxy, size)
                 except (ValueError, OSError) as error:  # a proxy's address is quoted, with its password
@@ -198,13 +198,12 @@ def connect(
     raise KubeconfigInvalid.of("cluster", "no kubeconfig was found, and this isn't a pod", fix=fix)
 
 
-def _say_unchecked(cluster: str, host: str, source: str) -> None:
+def _say_unchecked(fix: str, host: str, source: str) -> None:
     about = re.escape(urlsplit(host).hostname or host)
     warnings.filterwarnings("ignore", rf"Unverified HTTPS request is being made to host '\[?{about}\]?'", InsecureRequestWarning)
     if (source, host) in _unchecked:
         return
     _unchecked.add((source, host))
-    fix = advice("kubectl config set-cluster --insecure-skip-tls-verify=false --certificate-authority=FILE --embed-certs -- {}", cluster)
     fields = {"cluster": source, "server": host, "fix": fix}
     _LOG.warning("the API server's certificate isn't checked (insecure-skip-tls-verify)", extra={"fields": fields})
 

@@ -46,11 +46,16 @@ def no_authorization() -> str:
     return ""
 
 
+_SIGN_IN = "kubectl{words} config set-credentials --token=TOKEN -- {}"
+_TRUSTING = "kubectl{words} config set-cluster --insecure-skip-tls-verify=false --certificate-authority=FILE --embed-certs -- {}"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Loaded:
     """One loaded kubeconfig context. `tls`: arguments of a pool; `authorization`: returns that header's value.
 
-    `proxy`: None: not configured. `verified`: the server's certificate is checked. `sign_in`: the command that sets the user's credentials.
+    `proxy`: None: not configured. `verified`: the server's certificate is checked. `trusting`, `sign_in`: the commands that have it checked,
+    and that set the user's credentials.
     """
 
     host: str
@@ -58,7 +63,7 @@ class Loaded:
     authorization: Callable[[], str] = no_authorization
     proxy: str | None = None
     verified: bool = True
-    cluster: str = ""
+    trusting: str = ""
     sign_in: str = ""
 
     def __repr__(self) -> str:
@@ -199,12 +204,9 @@ def _loaded(document: KubeconfigDocument, name: str, plugins: Plugins, files: st
     if "tls-server-name" in cluster:
         tls["server_hostname"] = cluster.get("tls-server-name")
     proxy = cluster.get("proxy-url") if "proxy-url" in cluster else None
-    return Loaded(server, tls, credentials.authorization, proxy, verified, context.cluster_name, _sign_in(files, context))
-
-
-def _sign_in(files: str, context: KubeconfigContext) -> str:
     place = ["--kubeconfig", files] if files and ":" not in files else []
-    return advice("kubectl{words} config set-credentials --token=TOKEN -- {}", place, context.user_name)
+    trusting, sign_in = advice(_TRUSTING, place, context.cluster_name), advice(_SIGN_IN, place, context.user_name)
+    return Loaded(server, tls, credentials.authorization, proxy, verified, trusting, sign_in)
 
 
 def _provider(files: str, document: KubeconfigDocument, name: str) -> Provider:

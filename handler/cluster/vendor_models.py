@@ -15,6 +15,9 @@ from handler.model.errors import KubeconfigInvalid
 _CLASS = re.compile(r"V(\d+)((?:alpha|beta)\d+)?([A-Z]\w*)")
 
 
+_VERIFY = "let its configuration have verify_ssl = True, and its authority in ssl_ca_cert"
+
+
 def is_model(value: Any) -> bool:
     """Return whether a value is an object of the `kubernetes` package's models."""
     return type(value).__module__.startswith("kubernetes.client.models.")
@@ -66,6 +69,6 @@ def connection_of(client: Any) -> ClusterConnection:
         tls = pooled(authority, configuration.cert_file or "", configuration.key_file or "", verify=verified)
         if configuration.tls_server_name:
             tls["server_hostname"] = configuration.tls_server_name
-        return Loaded(configuration.host.rstrip("/"), tls, authorization, configuration.proxy, verified, source)
+        return Loaded(configuration.host.rstrip("/"), tls, authorization, configuration.proxy, verified, _VERIFY)
 
     return ClusterConnection(load, source)

@@ -32,6 +32,10 @@ from handler.plan.prune import GUARDED, kept_by_itself
 
 _TRIES = 3  # of one write that meets a change
 _REMEMBERED = 50_000  # verdicts
+_ESTABLISHED = (
+    "kubectl get crd -o 'custom-columns=NAME:.metadata.name,ESTABLISHED:.status.conditions[?(@.type==\"Established\")].status'"
+    " | grep {} shows whether it is established"
+)
 _LOOK_AGAIN = 0.2  # seconds between two discoveries of a new kind
 _guard = threading.Lock()
 
@@ -269,7 +273,7 @@ class _Reconciliation:
                     raise AnnealError.of(str(item.identity), wrong, fix=fix)
                 return found
             if time.monotonic() > self._end:
-                fix = advice("kubectl get crd -o wide | grep {} shows whether it is established", item.identity.group)
+                fix = advice(_ESTABLISHED, item.identity.group)
                 raise ClusterUnavailable.of(str(item.identity), f"{version} {item.identity.kind} isn't served yet", fix=fix)
             time.sleep(_LOOK_AGAIN)
             self._client.refresh()

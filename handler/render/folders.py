@@ -122,24 +122,29 @@ def _kustomize(tree: Sequence[Folder], called: Called, root: str, others: Sequen
 
 def _ways(kind: str, path: str, build: str, note: str, folders: Iterable[str], called: Called, root: str, others: Sequence[str]) -> str:
     """Return the ways out: let renderer `kind` take `path`, or what else `note` names; commit what `build` prints; leave it out."""
-    # What git declares is rendered from git: applied by hand under the target's name it would be another target's.
-    own = (
-        advice("write renderer: {type: {yaml}}", kind)
-        if path == root
-        else advice("let another target render it: {path: {yaml}, renderer: {type: {yaml}}}", path, kind)
-    )
-    by_hand = _beside(called, path, others).applying(called.place(path))
-    made = advice("commit what this prints, instead: {text} > {}", build, f"{called.name}.yaml")
-    text = (
-        advice("{text}{text}; or {text}", own, note, made)
-        if called.in_git
-        else advice("{text}{text}; or commit what `{text}` prints, instead", by_hand, note, build)
-    )
     left_out = {_top(path, root, others) for path in folders}
-    if not others or root in left_out:
-        return text
-    ignoring = _ignoring([f"/{_within(path, root)}/" for path in sorted(left_out)], called, root)
-    return advice("{text}; or leave it out: {text}", text, ignoring)
+    leaving = "" if not others or root in left_out else _ignoring([f"/{_within(path, root)}/" for path in sorted(left_out)], called, root)
+    if called.in_git:
+        return _ways_in_git(kind, path, build, note, called, root, leaving)
+    by_hand = _beside(called, path, others).applying(called.place(path))
+    text = advice("{text}{text}; or commit what `{text}` prints, instead", by_hand, note, build)
+    return advice("{text}; or leave it out: {text}", text, leaving) if leaving else text
+
+
+def _ways_in_git(kind: str, path: str, build: str, note: str, called: Called, root: str, leaving: str) -> str:
+    """Return the ways out of a target: what git declares is rendered from git, for applied by hand it would be another target's."""
+    name = _NO_NAME.sub("-", f"{called.name}-{posixpath.basename(path).lower()}").strip("-") + ".yaml"  # no file that may be there
+    if leaving:  # whatever renders it, here it stays a mistake
+        made = advice("{text} > {path}", build, called.place(posixpath.join(root, name)))
+        other = advice("{path: {yaml}, renderer: {type: {yaml}}}", path, kind)
+        first = advice("leave it out here: {text}; to deploy it let another target render it: {text}{text}", leaving, other, note)
+        return advice("{text}; or commit what this prints: {text}", first, made)
+    own = advice("write renderer: {type: {yaml}}", kind) if path == root else advice("write path: {yaml}{text}", path, note)
+    if not path:  # anything else is inside of it
+        return own
+    apart = f"{path}-built"
+    made = advice("mkdir {path} && {text} > {path}", called.place(apart), build, called.place(f"{apart}/{name}"))
+    return advice("{text}; or write path: {yaml}, and commit what this prints: {text}", own, apart, made)
 
 
 def _beside(called: Called, path: str, others: Sequence[str]) -> Called:

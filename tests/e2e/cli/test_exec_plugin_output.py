@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,8 +16,10 @@ import pytest
 import yaml
 
 from tests.e2e.cli.conftest import Shop
+from tests.e2e.cli.incident_shell import Night
 from tests.e2e.cli.prompts import typed
 from tests.e2e.serve_process import PATIENCE, until
+from tests.kubectl import Kubectl
 
 CANARY = "CANARY-only-the-plugin-knows"
 UNCHECKED = "the API server's certificate isn't checked (insecure-skip-tls-verify)"
@@ -97,13 +101,17 @@ def test_a_servers_log_has_no_output_of_an_exec_plugin(shop: Shop, tmp_path: Pat
 
 
 @pytest.mark.parametrize("command", ["plan", "doctor"])
-def test_insecure_skip_tls_verify_is_one_warning_with_its_command(shop: Shop, tmp_path: Path, command: str) -> None:
+def test_insecure_skip_tls_verify_is_one_warning_with_its_command(shop: Shop, kubectl: Kubectl, tmp_path: Path, command: str) -> None:
     insecure = changed(shop, tmp_path / "kubeconfig", checked=False)
     done = run(shop, insecure, command)
     (line,) = done.stderr.splitlines()
     assert f"warning {UNCHECKED} cluster=" in line
-    assert "kubectl config set-cluster " in line
-    assert "--insecure-skip-tls-verify=false --certificate-authority=FILE --embed-certs" in line
+    config = yaml.safe_load(shop.cli.kubeconfig.read_text())["clusters"][0]["cluster"]
+    authority = tmp_path / "authority.pem"
+    authority.write_bytes(base64.b64decode(config["certificate-authority-data"]))
+    (pasted,) = (part for part in shlex.split(line) if part.startswith("fix="))
+    Night(shop, kubectl, tmp_path).types(pasted.removeprefix("fix=").replace("FILE", str(authority)))
+    assert run(shop, insecure, command).stderr == "", "checked from now on"
     assert "InsecureRequestWarning" not in done.stdout
 
 

@@ -74,3 +74,53 @@ def test_a_file_whose_name_no_other_system_could_hold_is_renamed_by_the_command_
     night.types(f"cd {shlex.quote(str(shop.work.directory))} && {problem['fix'].removeprefix('in a checkout: ')}")
     shop.push("Renamed")
     assert shop.cli.json("apply")["counts"] == {"created": 5}
+
+
+CHART = {
+    "Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    "templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-a\n",
+}
+KUSTOMIZE = {"kustomization.yaml": "resources: [a.yaml]\nnamePrefix: x-\n", "a.yaml": document("ConfigMap", "a")}
+
+
+@pytest.mark.parametrize("files", [CHART, KUSTOMIZE], ids=["chart", "kustomize"])
+def test_a_folder_that_another_program_renders_is_deployed_by_either_way_out(night: Night, renderers: Path, files: dict[str, str]) -> None:
+    shop = night.shop
+    shop.work.remove("deploy/three.yaml")
+    for name, text in files.items():
+        shop.work.write(f"deploy/web/{name}", text)
+    shop.push("A folder beside manifests")
+    (problem,) = shop.cli.json("plan", code=1)["problems"]
+    leaving, rest = problem["fix"].removeprefix("leave it out here: ").split("; to deploy it let another target render it: ")
+    other, made = rest.split("; or commit what this prints: ")
+    within = f"export PATH={shlex.quote(str(renderers))}:$PATH && cd {shlex.quote(str(shop.work.directory))} && "
+    night.types(within + leaving)
+    shop.push("Left out")
+    assert shop.cli.json("apply")["counts"] == {"created": 3}
+    config = yaml.safe_load(shop.cli.config.read_text())
+    config["targets"].append({**config["targets"][0], "name": "other", **yaml.safe_load(other), "sandbox": "weak"})
+    shop.cli.config.write_text(yaml.safe_dump(config))
+    assert "1 to create" in shop.cli("plan", "other").stdout
+    night.types(within + made)
+    shop.push("Committed what it prints")
+    assert shop.cli.json("apply", "shop")["counts"] == {"created": 1, "unchanged": 3}
+
+
+@pytest.mark.parametrize("files", [CHART, KUSTOMIZE], ids=["chart", "kustomize"])
+def test_a_path_that_another_program_renders_is_named_or_committed_as_it_is_printed(
+    night: Night, renderers: Path, files: dict[str, str]
+) -> None:
+    shop = night.shop
+    shop.work.remove("deploy")
+    for name, text in files.items():
+        shop.work.write(f"deploy/web/{name}", text)
+    shop.push("A folder alone")
+    (problem,) = shop.cli.json("plan", code=1)["problems"]
+    own, apart, made = re.findall("write (path: [^;]+); or write (path: [^;]+), and commit what this prints: (.+)", problem["fix"])[0]
+    paste(shop, own)
+    paste(shop, "sandbox: weak")
+    assert "1 to create" in shop.cli("plan").stdout
+    night.types(f"export PATH={shlex.quote(str(renderers))}:$PATH && cd {shlex.quote(str(shop.work.directory))} && {made}")
+    shop.push("Committed what it prints")
+    paste(shop, apart)
+    assert shop.cli.json("apply")["counts"] == {"created": 1}

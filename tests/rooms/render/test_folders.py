@@ -158,8 +158,11 @@ def test_a_yaml_file_without_a_kubernetes_object_is_refused_in_one_line(sandbox:
 def test_of_a_configured_target_the_way_out_is_its_renderer_and_one_of_another_target_below(sandbox: Sandbox) -> None:
     in_git = replace(CALLED, in_git=True)
     (found,) = refused(sandbox, {"deploy/kustomization.yaml": "namePrefix: a-\n"}, "deploy", in_git)
-    assert found.fix == "write renderer: {type: kustomize}; or commit what this prints, instead: kustomize build deploy > shop.yaml"
+    made = "mkdir deploy-built && kustomize build deploy > deploy-built/shop-deploy.yaml"
+    assert found.fix == f"write renderer: {{type: kustomize}}; or write path: deploy-built, and commit what this prints: {made}"
     (found,) = refused(sandbox, {"deploy/kustomization.yaml": "namePrefix: a-\n"}, "", in_git)
-    assert found.fix.startswith("let another target render it: {path: deploy, renderer: {type: kustomize}}; or commit")
+    assert found.fix.startswith("write path: deploy; or write path: deploy-built, and commit what this prints: mkdir deploy-built && ")
     (found,) = refused(sandbox, under("deploy/web", CHART), "deploy/web/templates", in_git)
-    assert found.fix.startswith("let another target render it: {path: deploy/web, renderer: {type: helm}}; or commit")
+    assert found.fix.startswith("write path: deploy/web; or write path: deploy/web-built, and")
+    (found,) = refused(sandbox, {"kustomization.yaml": "namePrefix: a-\n"}, "", in_git)
+    assert found.fix == "write renderer: {type: kustomize}"
