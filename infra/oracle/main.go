@@ -13,7 +13,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -125,14 +127,26 @@ func judge(q question) (any, error) {
 	return found.Status, nil
 }
 
-// find is `kubectl get -o jsonpath=`, before what is found is printed.
+// bare is what `kubectl wait` makes a path of: braces and the first point may be left out.
+var bare = regexp.MustCompile(`^\{\.?([^{}]+)\}$|^\.?([^{}]+)$`)
+
+// find is `kubectl get -o jsonpath=`, or else `kubectl wait --for=jsonpath=`, before what is found is printed.
 func find(q question) (any, error) {
 	value, err := q.decoded()
 	if err != nil {
 		return nil, err
 	}
+	found, err := follow(q.Text, value)
+	named := bare.FindStringSubmatch(q.Text)
+	if named == nil || (strings.HasPrefix(q.Text, "{") && (err == nil || !strings.HasPrefix(err.Error(), "unrecognized identifier"))) {
+		return found, err
+	}
+	return follow("{."+named[1]+named[2]+"}", value)
+}
+
+func follow(text string, value any) (any, error) {
 	path := jsonpath.New("path").AllowMissingKeys(true)
-	if err := path.Parse(q.Text); err != nil {
+	if err := path.Parse(text); err != nil {
 		return nil, err
 	}
 	groups, err := path.FindResults(value)

@@ -24,8 +24,8 @@ from infra.oracle.build import oracle
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "differences.md"
 SEED = int(os.environ.get("ANNEAL_NIGHTLY_SEED", "57"))
 ERROR = "error"
-Covers = Callable[[Mapping[str, Any], "Answer"], bool]
-"""Whether a difference is one that a row is about: by the question, and by our answer."""
+Covers = Callable[[Mapping[str, Any], "Answer", "Answer"], bool]
+"""Whether a difference is one that a row is about: by the question, our answer, and the reference's."""
 _ROW = re.compile(r"^\| (?P<name>[^|]+?) \| `(?P<example>.+?)` \| `(?P<ours>.+?)` \| `(?P<theirs>.+?)` \| (?P<why>.+) \|$")
 _SHOWN = 12
 
@@ -66,13 +66,14 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
-def asked(codec: str, questions: Sequence[Question], read: Callable[[Any], Any] = lambda value: value) -> list[Answer]:
+def asked(codec: str, questions: Sequence[Question], read: Callable[[Question, Any], Any] = lambda _question, value: value) -> list[Answer]:
     """Return the reference's answers. `read`: takes what is compared out of one."""
     lines = "".join(json.dumps({"codec": codec, **each}) + "\n" for each in questions)
     done = subprocess.run([oracle()], input=lines.encode(), capture_output=True, check=True, timeout=300)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(found) == len(questions)
-    return [Answer(ERROR, each["error"]) if "error" in each else Answer.of(read(each["value"])) for each in found]
+    pairs = zip(questions, found, strict=True)
+    return [Answer(ERROR, each["error"]) if "error" in each else Answer.of(read(asks, each["value"])) for asks, each in pairs]
 
 
 def rows(codec: str) -> list[Row]:
@@ -97,7 +98,7 @@ def compare(
     ours: Callable[[Question], Answer],
     known: Mapping[str, Covers],
     example: Callable[[str], Question] = lambda text: {"text": text},
-    read: Callable[[Any], Any] = lambda value: value,
+    read: Callable[[Question, Any], Any] = lambda _question, value: value,
 ) -> None:
     """Fail where an answer differs that no row of the page covers, or where the page says what isn't so.
 
@@ -109,7 +110,7 @@ def compare(
     for row, theirs in zip(table, asked(codec, [example(row.example) for row in table], read), strict=True):
         found = example(row.example)
         mine = ours(found)
-        assert known[row.name](found, mine), f"{row.name}: its example isn't one"
+        assert known[row.name](found, mine, theirs), f"{row.name}: its example isn't one"
         assert (mine.value, theirs.value) == (row.ours, row.theirs), f"{row.name}: the page says something else"
     counts: Counter[str] = Counter()
     strange: list[str] = []
@@ -118,7 +119,7 @@ def compare(
         if mine.value == theirs.value:
             counts["alike"] += 1
             counts["refused by both"] += mine.value == ERROR
-        elif name := next((name for name, covers in known.items() if covers(each, mine)), ""):
+        elif name := next((name for name, covers in known.items() if covers(each, mine, theirs)), ""):
             counts[name] += 1
         else:
             strange.append(

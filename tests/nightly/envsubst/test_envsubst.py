@@ -96,7 +96,7 @@ def field_example(text: str) -> Question:
 def stays(pattern: str) -> Covers:
     """Whether ours is the text as it is made, and a pattern is in it."""
 
-    def covers(asks: Question, mine: Answer) -> bool:
+    def covers(asks: Question, mine: Answer, _theirs: Answer) -> bool:
         text = made({**asks, "text": asks["value"]["f"], "other": ""}) if mine.value != ERROR else ""
         return mine == Answer.of(text) and re.search(pattern, text) is not None
 
@@ -104,16 +104,16 @@ def stays(pattern: str) -> Covers:
 
 
 KNOWN: dict[str, Covers] = {
-    "A character cut in two": lambda _asks, mine: "cuts a character in two" in mine.said,
-    "A pattern for one character that isn't ASCII": lambda asks, _mine: re.search(r"[#%].*[?\[]", asks["text"]) is not None,
+    "A character cut in two": lambda _asks, mine, _theirs: "cuts a character in two" in mine.said,
+    "A pattern for one character that isn't ASCII": lambda asks, _mine, _theirs: re.search(r"[#%].*[?\[]", asks["text"]) is not None,
 }
 KNOWN_FIELDS: dict[str, Covers] = {
     "A variable that would be more than one value": stays(r"^\s*(?:[\[\]{}&*|>@`%#,]|[-?:](?:\s|$))|:(?:\s|$)|\s#"),
     "A quote or backslash within a text that YAML writes in quotes": stays(r"['\"\\]"),
-    "A blank at the beginning of several lines": lambda asks, mine: (
+    "A blank at the beginning of several lines": lambda asks, mine, _theirs: (
         "\n" in asks["value"]["f"] and re.match(r'"(\\n)* ', mine.value) is not None
     ),
-    "More behind a text in quotes": lambda _asks, mine: mine.said.startswith("begins with a quote"),
+    "More behind a text in quotes": lambda _asks, mine, _theirs: mine.said.startswith("begins with a quote"),
 }
 
 
@@ -159,7 +159,7 @@ def held(asks: Question) -> Answer:
         return Answer(ERROR, str(refused))
 
 
-def the_field(made: Any) -> Any:
+def the_field(_asks: Question, made: Any) -> Any:
     """Return what became of the field, or of the object where it is another one."""
     return made["f"] if set(made) == {*OBJECT, "f"} else made
 

@@ -156,26 +156,26 @@ def ours(asks: Question) -> Answer:
 
 def of(kind: str, text: str = "") -> Covers:
     """Whether it is an object of a kind, and our verdict says a text."""
-    return lambda asks, mine: at(asks["value"], "kind") == kind and text in mine.said
+    return lambda asks, mine, _theirs: at(asks["value"], "kind") == kind and text in mine.said
 
 
-def unseen(_asks: Question, mine: Answer) -> bool:
+def unseen(_asks: Question, mine: Answer, _theirs: Answer) -> bool:
     return mine.said == "its controller hasn't looked at it yet"
 
 
-def crossplane(asks: Question, _mine: Answer) -> bool:
+def crossplane(asks: Question, _mine: Answer, _theirs: Answer) -> bool:
     return {"Synced", "Ready"} <= {each["type"] for each in asks["value"]["status"].get("conditions", ())}
 
 
-def on_delete(asks: Question, _mine: Answer) -> bool:
+def on_delete(asks: Question, _mine: Answer, _theirs: Answer) -> bool:
     return bool(at(asks["value"], "spec", "updateStrategy", "type") == "OnDelete")
 
 
 KNOWN: dict[str, Covers] = {
     "A workload whose controller has said nothing": unseen,
-    "A Job that runs": lambda asks, mine: asks["value"]["kind"] == "Job" and mine.value == '"InProgress"',
+    "A Job that runs": lambda asks, mine, _theirs: asks["value"]["kind"] == "Job" and mine.value == '"InProgress"',
     "A suspended Job": of("Job", "is suspended"),
-    "A Pod that failed": lambda asks, _mine: at(asks["value"], "status", "phase") == "Failed",
+    "A Pod that failed": lambda asks, _mine, _theirs: at(asks["value"], "status", "phase") == "Failed",
     "A Pod whose container waits in vain": of("Pod", "waits: "),
     "A Pod that no Node takes, in any phase": of("Pod", "Unschedulable"),
     "A paused Deployment": of("Deployment", "is paused"),

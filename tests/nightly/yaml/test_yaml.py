@@ -129,11 +129,11 @@ def document(chance: Random) -> str:
 
 
 def said(text: str) -> Covers:
-    return lambda _question, mine: text in mine.said
+    return lambda _question, mine, _theirs: text in mine.said
 
 
 def written(pattern: str) -> Covers:
-    return lambda question, _mine: re.search(pattern, question["text"]) is not None
+    return lambda question, _mine, _theirs: re.search(pattern, question["text"]) is not None
 
 
 NO_JSON = re.compile("^(infinity and NaN|a key (is null|must be text))")
@@ -141,8 +141,10 @@ KNOWN: dict[str, Covers] = {
     "A key twice in one mapping": said("written twice"),
     "A tag that Kubernetes doesn't know, or of another kind of value": said("unknown tag"),
     "Bytes that aren't UTF-8": said("!!binary must be"),
-    "More behind the end of the document": lambda question, mine: "<document start>" in mine.said or question["text"].lstrip()[:1] in "[{",
-    "A value that isn't JSON, and that a later key replaces": lambda question, mine: (
+    "More behind the end of the document": lambda question, mine, _theirs: (
+        "<document start>" in mine.said or question["text"].lstrip()[:1] in "[{"
+    ),
+    "A value that isn't JSON, and that a later key replaces": lambda question, mine, _theirs: (
         "<<" in question["text"] and NO_JSON.search(mine.said) is not None
     ),
     "An apostrophe behind a backslash": written(r'"[^"]*\\\''),
