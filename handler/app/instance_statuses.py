@@ -17,8 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from handler.cluster.api import Api
+from handler.cluster.api import Api, ApiRequest, encode
 from handler.cluster.discovery import Discovery
+from handler.cluster.write import refuse_to_forget
 from handler.config.instance_target import InstanceTarget
 from handler.config.settings import Target
 from handler.config.settings_digest import settings_digest
@@ -197,8 +198,12 @@ class InstanceStatuses:
             return True
         metadata = {key: live["metadata"][key] for key in ("uid", "resourceVersion")}
         ours = {key: value for key, value in status.items() if key in ("conditions", "observedGeneration")}
+        place, body = path + ("/status" if resource.status else ""), encode({"metadata": metadata, "status": ours})
+        request = ApiRequest("PATCH", place, None, body, _MERGE, repeatable=False)
         try:
-            answer = api.patch(path + ("/status" if resource.status else ""), {"metadata": metadata, "status": ours}, _MERGE)
+            if any(each.get("apiVersion") != resource.api_version for each in live["metadata"].get("managedFields") or ()):
+                refuse_to_forget(api, request)
+            answer = api.expect(request)
         except Moved:
             return False
         except ApiRefused as error:
@@ -243,7 +248,7 @@ class InstanceStatuses:
     def _refused(self, target: InstanceTarget, error: AnnealError) -> None:
         fix = next((each.fix for each in error.problems if each.fix), "")
         if isinstance(error, ApiRefused):
-            self._log(target, str(error.status), str(error), _SCHEMA)
+            self._log(target, str(error.status), str(error), fix or _SCHEMA)
         else:
             self._log(target, error.code, str(error), fix if isinstance(error, AccessDenied) else "")
 

@@ -1,13 +1,18 @@
-"""`DryRunner` sends dryRun=All; `Writer` checks the fence before each attempt, and its plan's uid and resourceVersion (`Moved`)."""
+"""`DryRunner` sends dryRun=All; `Writer` checks the fence before each attempt, and its plan's uid and resourceVersion (`Moved`).
+
+Law: what isn't an apply goes as a dry-run first. Where the API server can't convert managedFields between versions of a kind it empties
+them with such a write, and nobody knows any more who wrote what: that isn't sent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from handler.cluster.api import JSON, Api, ApiRequest, encode
 from handler.cluster.live import PARTIAL, named
-from handler.model.errors import Moved
+from handler.model.errors import ApiRefused, Moved, Problem
 from handler.model.names import FIELD_MANAGER, Identity, Resource, identity_of
 
 APPLY = "application/apply-patch+yaml"
@@ -17,6 +22,7 @@ _QUERY = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "St
 _DRY = {**_QUERY, "dryRun": "All"}
 _PATCH = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
 _DRY_PATCH = {**_PATCH, "dryRun": "All"}
+_BAD_REQUEST = 400
 _NOT_SENT = frozenset({"managedFields", "creationTimestamp", "generation", "resourceVersion", "uid"})
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -44,14 +50,23 @@ class DryRunner:
         return named(self._api.expect(_patching(resource, body, _DRY, accept=PARTIAL)), resource)
 
     def merge(self, resource: Resource, body: dict[str, Any]) -> dict[str, Any]:
-        """Return a live object with a body merged into it; fields that the body lacks stay."""
-        return named(self._api.expect(_patching(resource, body, _DRY_PATCH, content_type=_MERGE_PATCH)), resource)
+        """Return a live object with a body merged into it; fields that the body lacks stay. Raises what `refuse_to_forget` does."""
+        request = _patching(resource, body, _DRY_PATCH, content_type=_MERGE_PATCH)
+        answer = self._api.expect(request)
+        _refuse_forgotten(self._api, request, answer)
+        return named(answer, resource)
 
-    def become(self, resource: Resource, live: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-        """Return a live object updated to `body` by `patch`: for fields whose owners change, which a dry-run apply can't show."""
+    def become(
+        self, resource: Resource, live: dict[str, Any], body: dict[str, Any], entries: Sequence[dict[str, Any]] | None = None
+    ) -> dict[str, Any]:
+        """Return a live object updated to `body` by `patch`: for fields whose owners change, which a dry-run apply can't show.
+
+        `entries`: the managedFields that are written along; the answer has none where these would be lost.
+        """
         identity = identity_of(live)
         path = resource.path(identity.namespace, identity.name)
-        request = ApiRequest("PATCH", path, _DRY_PATCH, encode(_patch(live, body)), _JSON_PATCH, subject=str(identity), repeatable=True)
+        patch = _patch(live, body) + ([] if entries is None else [_owned_by(entries)])
+        request = ApiRequest("PATCH", path, _DRY_PATCH, encode(patch), _JSON_PATCH, subject=str(identity), repeatable=True)
         return named(self._api.expect(request), resource)
 
 
@@ -76,9 +91,13 @@ class Writer:
         )
 
     def merge(self, resource: Resource, body: dict[str, Any], uid: str, resource_version: str) -> dict[str, Any]:
-        """Merge a body into exactly this object; return its metadata; Moved when it changed or is gone. Other fields keep their owners."""
+        """Merge a body into exactly this object; return its metadata; Moved when it changed or is gone. Other fields keep their owners.
+
+        Raises what `refuse_to_forget` does.
+        """
         conditions = {"uid": uid, "resourceVersion": resource_version}
         request = _patching(resource, body, _PATCH, conditions, self._fence, PARTIAL, _MERGE_PATCH)
+        refuse_to_forget(self._api, request)
         stored = self._api.send(request)
         if stored is None:
             raise Moved.of(request.name, "is gone since it was planned")
@@ -97,23 +116,54 @@ class Writer:
     def replace_managed_fields(
         self, resource: Resource, identity: Identity, resource_version: str, managed_fields: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        """Rewrite managedFields, and return the object.
+        """Rewrite managedFields, and return the object. Raises what `refuse_to_forget` does.
 
         `replace` of the resourceVersion is the lock, as in client-go's csaupgrade: 409; a `test` would answer 422.
         """
         patch: list[dict[str, Any]] = [
-            {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
+            _owned_by(managed_fields),
             {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version},
         ]
         return self.patch(resource, identity, patch)
 
     def patch(self, resource: Resource, identity: Identity, patch: list[dict[str, Any]]) -> dict[str, Any]:
-        """Send a JSON patch, which replaces the resourceVersion, too; return the object. Raises Moved."""
+        """Send a JSON patch, which replaces the resourceVersion, too; return the object. Raises Moved, and what `refuse_to_forget` does."""
         path = resource.path(identity.namespace, identity.name)
         query = {"fieldManager": FIELD_MANAGER}
-        return self._api.expect(
-            ApiRequest("PATCH", path, query, encode(patch), _JSON_PATCH, subject=str(identity), repeatable=True, before=self._fence)
-        )
+        request = ApiRequest("PATCH", path, query, encode(patch), _JSON_PATCH, subject=str(identity), repeatable=True, before=self._fence)
+        refuse_to_forget(self._api, request)
+        return self._api.expect(request)
+
+
+def refuse_to_forget(api: Api, request: ApiRequest) -> None:
+    """Dry-run a write that isn't an apply. Raises ApiRefused (FORGOTTEN): live has managedFields, and they would be lost with it."""
+    try:
+        answer = api.send(replace(request, query={**(request.query or {}), "dryRun": "All"}, accept=PARTIAL, repeatable=True))
+    except ApiRefused as error:
+        if error.status != _BAD_REQUEST:
+            raise
+        return  # a webhook without dry runs: the write itself is refused for whatever else is wrong with it
+    if answer is not None:
+        _refuse_forgotten(api, request, answer)
+
+
+def _refuse_forgotten(api: Api, request: ApiRequest, answer: dict[str, Any]) -> None:
+    if answer["metadata"].get("managedFields"):
+        return
+    live = api.get(request.path, accept=PARTIAL, subject=request.name) or answer
+    versions = sorted({str(each.get("apiVersion")) for each in live["metadata"].get("managedFields") or ()})
+    if versions:
+        raise ApiRefused(forgetting(request.name, versions), reason=ApiRefused.FORGOTTEN)
+
+
+def forgetting(subject: str, versions: Sequence[str]) -> Problem:
+    """Return why what isn't an apply isn't written."""
+    seen = f"isn't written: the API server would forget who wrote its fields, which are recorded in {', '.join(versions)}"
+    return Problem(subject, seen, fix="give all versions of its CustomResourceDefinition the same fields, or a webhook that converts them")
+
+
+def _owned_by(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"op": "replace", "path": "/metadata/managedFields", "value": [*entries]}
 
 
 def _patch(live: dict[str, Any], body: dict[str, Any]) -> list[dict[str, Any]]:

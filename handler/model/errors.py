@@ -229,12 +229,13 @@ class FieldCause:
 
 
 class ApiRefused(AuthorError, code="api-refused"):
-    """The API server refused an object for what is in it (400, 404, 409, 422). `status`, `reason`: the server's, or UNCONVERTED.
+    """The API server refused an object for what is in it (400, 404, 409, 422). `status`, `reason`: the server's, or UNCONVERTED, FORGOTTEN.
 
     `causes`: the field errors, where the server gives them; they may quote values, so none of a Secret's are kept.
     """
 
     UNCONVERTED = "Unconverted"  # the API version of an entry of its managedFields doesn't know a field that it has
+    FORGOTTEN = "Forgotten"  # it would be accepted, and managedFields emptied: see `handler.cluster.write`
 
     def __init__(self, *problems: Problem, status: int = 0, reason: str = "") -> None:
         """Keep the server's status and reason."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import reduce
+from itertools import islice
 from typing import Any
 
 from handler.model.advice import advice, together
@@ -13,7 +14,7 @@ from handler.model.field_masking import is_sensitive, shown
 from handler.model.manifest import at
 from handler.plan.admission import Desired
 from handler.plan.diff import tellable, text_of
-from handler.plan.managed_fields import Fields, Step, at_path, equal, owners, paths, picked, union, without
+from handler.plan.managed_fields import Fields, Step, at_path, equal, managed_fields, owners, paths, picked, union, without
 
 Path = tuple[Step, ...]
 _FORBIDDEN = "FieldValueForbidden"  # apimachinery's reason of a cause: this value may not be, beside what there is
@@ -46,6 +47,15 @@ def left_null(item: Desired, live: dict[str, Any], gone: Sequence[tuple[Path, Fi
     """Return why an object can't lose the last fields of a map or list that others keep."""
     above = ", ".join(dict.fromkeys(text_of(path[:-1]) for path, _ in gone[:_NAMED]))
     return refusal(item, live, gone, f"it is the last of {above}, which another manager or git keeps: an apply would make null of that")
+
+
+def unreleased(item: Desired, live: dict[str, Any], goes: Fields) -> str:
+    """Say that what people or tools wrote stays, for a write that gives it to us would empty managedFields; and the way out."""
+    stays = ", ".join(text_of(tellable(item.identity.group_kind, path)) for path, _ in islice(paths(goes), _NAMED)) or "what others wrote"
+    versions = {str(each.get("apiVersion")) for each in managed_fields(live)} - {item.resource.api_version}
+    seen = "{}: {text} stays: a write that lets go of it would have the API server forget who wrote the other fields, recorded in {text}"
+    fix = "declare the object in that version, or give all versions of its CustomResourceDefinition the same fields"
+    return advice(f"{seen}; {fix}", str(item.identity), stays, ", ".join(sorted(versions)))
 
 
 def refusal(item: Desired, live: dict[str, Any], kept: Sequence[tuple[Path, Fields]], words: str) -> Problem:

@@ -143,6 +143,12 @@ def difference(fields: Fields, gone: Fields) -> Fields:
     return left
 
 
+def common(fields: Fields, other: Fields) -> Fields:
+    """Return the paths that both sets have; a leaf has nothing below itself here: it may be a map that was declared empty."""
+    found = {key: common(below, other[key]) for key, below in fields.items() if key in other}
+    return {key: below for key, below in found.items() if below or fields[key] == other[key]}
+
+
 def owners(live: Mapping[str, Any], path: Sequence[Any]) -> Iterator[tuple[str, str]]:
     """Yield (manager, subresource) of every entry that owns what lies at a path."""
     for entry in managed_fields(live):

@@ -20,6 +20,7 @@ from handler.plan.managed_fields import (
     Fields,
     Step,
     applied_over,
+    common,
     difference,
     existing,
     going,
@@ -51,10 +52,14 @@ class Writing:
         return named and entry.get("operation") in self.operations and subresource in self.subresources
 
 
-PEOPLE = (Writing("kubectl*", subresources=("", "scale")), Writing("before-first-apply", ("Update",)), Writing(FIELD_MANAGER, ("Update",)))
+PEOPLE = (Writing("kubectl*", subresources=("", "scale")), Writing(FIELD_MANAGER, ("Update",)))
 """What people wrote: kubectl (1.36) calls itself `kubectl-<command>`, `kubectl` (apply --server-side, scale, cordon, debug) or
-`kubectl.exe`, and writes scales as the subresource; its debug containers (`ephemeralcontainers`) and `status` aren't declarations.
-The API server writes `before-first-apply` for what was there before an object's first server-side apply. We ourselves only apply.
+`kubectl.exe`, and writes scales as the subresource; its debug containers (`ephemeralcontainers`) and `status` aren't declarations. We
+ourselves only apply.
+"""
+UNKNOWN = Writing("before-first-apply", ("Update",))
+"""What was there when an object without managedFields was applied for the first time. The API server empties them where it can't convert
+them, so this says nothing of who wrote it: of this row ours is only what git declares, or declared when we applied it; the rest stays.
 """
 
 _PEOPLE = tuple(row.manager.removesuffix("*") for row in PEOPLE)
@@ -112,12 +117,12 @@ def takeover(
     """
     deploying = deployers(live, tools) if tools else ()
     ours, marks = our_entry(live) or {}, tool_marks(live, deploying) if deploying else {}
-    found = [(entry, _becoming_ours(entry, deploying)) for entry in managed_fields(live) if entry is not ours]
     defaults = superseded(live, desired)
-    if not marks and not defaults and all(part is None for _, part in found):
-        return None
     recorded = ours.get("fieldsV1") or {}
     own = _here(ours, recorded, live)
+    found = [(entry, _becoming_ours(entry, deploying, own, desired)) for entry in managed_fields(live) if entry is not ours]
+    if not marks and not defaults and all(part is None for _, part in found):
+        return None
     if difference(recorded, own):
         return None  # the apply moves ours first: the server alone knows what these fields are in live's version
     staying = (*_SPARED, *_protections(live), *spared())
@@ -147,7 +152,10 @@ def _protections(live: dict[str, Any]) -> Iterator[tuple[Step, ...]]:
         yield from (("metadata", part, name) for part in ("annotations", "labels") if name in (live["metadata"].get(part) or {}))
 
 
-def _becoming_ours(entry: dict[str, Any], tools: Collection[str]) -> Fields | None:
+def _becoming_ours(entry: dict[str, Any], tools: Collection[str], own: Fields, desired: dict[str, Any]) -> Fields | None:
+    if UNKNOWN.covers(entry):
+        fields = entry.get("fieldsV1") or {}
+        return union(existing(fields, keyed(desired, fields)), common(fields, own)) or None
     if str(entry.get("manager") or "").startswith(_PEOPLE) and any(row.covers(entry) for row in PEOPLE):
         return entry.get("fieldsV1") or {}
     return (deployed(entry, tools) or None) if tools else None

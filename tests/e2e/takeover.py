@@ -52,7 +52,8 @@ def carried_out(shop: Shop, documents: list[Document], trigger: str = "push") ->
         assert untold(was, is_now, changes[kind].fields) == []
         assert was["metadata"]["uid"] == is_now["metadata"]["uid"]
     until(lambda: deployments_seen(shop, documents))
-    assert shop.run("drift").outcome is Outcome.UNCHANGED
+    result = shop.run("drift")
+    assert result.outcome is Outcome.UNCHANGED, (told(result), result.plan and result.plan.changes)
     return changes, result
 
 

@@ -18,8 +18,10 @@ from handler.model.result import Outcome
 from infra.githost import Host
 from tests.e2e.documents import Document, claim, config_map, deployment, namespace, service
 from tests.e2e.one_target import STATES, Shop, told
+from tests.e2e.serve_process import until
 from tests.e2e.tcp_gate import Gate
 from tests.e2e.two_targets import Pair
+from tests.e2e.versioned_objects import written_by_terraform
 
 ROOT = Path(__file__).parents[2]
 PROTECTED = {"argocd.argoproj.io/sync-options": "Prune=false"}
@@ -226,3 +228,25 @@ def test_a_target_that_may_not_use_the_namespace_claims_nothing(pair: Pair, tmp_
     done = retired_beside(pair, tmp_path, f"{pair.space}-other")
     assert done.exit_code == 0, said(done)
     assert pair.a.live(leaves) is None
+
+
+def test_what_would_lose_its_owners_without_our_marks_is_named_and_keeps_them(shop: Shop) -> None:
+    crd, tea = written_by_terraform(shop)
+    plain = config_map(shop.name, "emptied")
+    shop.push(crd, tea, plain)
+    shop.applied()
+    nobody = json.dumps([{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}])
+    shop.kubectl.run("patch", "configmap", "emptied", "-n", shop.name, "--type=json", "-p", nobody)
+    before = shop.versions([tea])
+    done = retire(shop, "--keep", "-y")
+    assert done.exit_code != 0, said(done)
+    assert f"Offer/{shop.name}/tea: isn't written: the API server would forget who wrote its fields" in done.output
+    assert shop.versions([tea]) == before
+    assert PART_OF not in (shop.live(plain) or {})["metadata"].get("labels", {})
+    crd["spec"]["versions"][0]["schema"] = crd["spec"]["versions"][1]["schema"]  # the way out that it names
+    alike = json.dumps({"spec": {"versions": crd["spec"]["versions"]}})
+    shop.kubectl.run("patch", "crd", crd["metadata"]["name"], "--type=merge", "-p", alike)
+    until(lambda: retire(shop, "--keep", "-y").exit_code == 0)
+    metadata = (shop.live(tea) or {})["metadata"]
+    assert PART_OF not in metadata.get("labels", {})
+    assert [each["manager"] for each in metadata["managedFields"]] == ["terraform"]

@@ -205,11 +205,13 @@ def test_a_field_written_between_plan_and_apply_is_not_taken_over_unshown(shop: 
     assert gone(changes["ConfigMap"]) == {"metadata.annotations.by"}
 
 
-def test_an_object_without_managed_fields_is_reported_whole_at_adoption(shop: Shop) -> None:
+def test_of_an_object_without_managed_fields_nothing_is_taken_for_a_persons(shop: Shop) -> None:
     shop.kubectl.apply(config_map(shop.name, "a", {"key": "1", "old": "1"}))
     nobody = json.dumps([{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}])
     shop.kubectl.run("patch", "configmap", "a", "-n", shop.name, "--type=json", "-p", nobody)
     data = config_map(shop.name, "a", {"key": "1"})
     shop.push(data)
     changes, _ = carried_out(shop, [data])
-    assert gone(changes["ConfigMap"]) == {"data.old", LAST_APPLIED}
+    assert gone(changes["ConfigMap"]) == set()
+    named = {(field.path, field.manager) for field in planned(shop)["ConfigMap"].undeclared}
+    assert named == {(path, "before-first-apply") for path in ("data.old", LAST_APPLIED)}

@@ -6,19 +6,23 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.conversion_webhook import converted
 from tests.e2e.documents import Document, deployment
 from tests.e2e.drift import assert_rests
 from tests.e2e.one_target import Shop
 from tests.e2e.takeover import carried_out, gone, planned
-from tests.e2e.versioned_objects import assert_spec, offered, scaler
+from tests.e2e.versioned_objects import assert_spec, offered, scaler, written_by_terraform
 
 
 def entries(shop: Shop, document: Document) -> list[tuple[str, str]]:
     """Return (manager, API version) of each manager that has fields of an object, but for its status."""
     live = shop.live(document)
     assert live
-    return [(each["manager"], each["apiVersion"]) for each in live["metadata"]["managedFields"] if each.get("subresource") != "status"]
+    return [
+        (each["manager"], each["apiVersion"]) for each in live["metadata"].get("managedFields", []) if each.get("subresource") != "status"
+    ]
 
 
 def patched(shop: Shop, document: Document, **spec: Any) -> None:
@@ -62,3 +66,52 @@ def test_a_move_to_another_api_version_shows_each_field_of_ours_and_of_kubectl_t
         shop.applied("drift")
         assert_spec(shop, new, new["spec"])
         assert_rests(shop)
+
+
+def labelled(shop: Shop, version: str, label: str) -> None:
+    """Have a person label the Offer through one of its versions."""
+    shop.kubectl.run("label", f"offers.{version}.{shop.group}", "tea", label, "-n", shop.name)
+
+
+def test_a_release_that_would_empty_managed_fields_is_not_written_and_the_plan_says_what_stays(shop: Shop) -> None:
+    crd, new = written_by_terraform(shop)
+    labelled(shop, "v1", "app=p")
+    shop.push(crd, new)
+    before = shop.versions([new])
+    plan = shop.run(dry_run=True).plan
+    assert plan
+    (note,) = (each for each in plan.notes if "forget" in each)
+    assert f"Offer/{shop.name}/tea: metadata.labels.app stays" in note
+    assert f"recorded in {shop.group}/v1; declare the object in that version" in note
+    assert shop.versions([new]) == before
+    shop.applied()
+    theirs = [("kubectl-label", f"{shop.group}/v1"), ("terraform", f"{shop.group}/v1")]
+    assert sorted(entries(shop, new)) == [("anneal", f"{shop.group}/v2"), *theirs]
+    assert_spec(shop, new, {"price": 1, "note": "keep me"})
+    assert_rests(shop)
+    shop.push(crd, offered(shop, "tea", "v1"))  # the way out that the note names
+    changes, _ = carried_out(shop, [new])
+    assert gone(changes["Offer"]) == {"metadata.labels.app"}
+    assert sorted(entries(shop, new)) == [("anneal", f"{shop.group}/v1"), ("terraform", f"{shop.group}/v1")]
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["adopted", "ours"])
+def test_nothing_goes_of_an_object_whose_managed_fields_a_person_has_emptied(shop: Shop, ours: bool) -> None:
+    """As each `kubectl label` through v2 does it."""
+    crd, new = written_by_terraform(shop)
+    if ours:
+        shop.push(crd, new)
+        shop.applied()
+    labelled(shop, "v2", "app=p")
+    assert entries(shop, new) == []
+    if not ours:
+        shop.push(crd, new)
+        changes, _ = carried_out(shop, [new])
+        assert gone(changes["Offer"]) == set()
+    named = {(field.path, field.manager) for field in planned(shop, "drift")["Offer"].undeclared}
+    assert named == {(path, "before-first-apply") for path in ("metadata.labels.app", "spec.note")}
+    assert_rests(shop)
+    assert_spec(shop, new, {"price": 1, "note": "keep me"})
+    shop.push(crd, {**new, "metadata": {**new["metadata"], "labels": {"since": "then"}}, "spec": {}})
+    changes, _ = carried_out(shop, [new])
+    assert gone(changes["Offer"]) == (set() if ours else {"spec.price"}), "what Anneal applied since the record was emptied is git's"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from tests.e2e.documents import Document, offer
+from tests.e2e.documents import Document, definition, offer
 from tests.e2e.one_target import Shop
 
 
@@ -25,4 +26,30 @@ def offered(shop: Shop, name: str, version: str, **spec: Any) -> Document:
 def assert_spec(shop: Shop, document: Document, spec: dict[str, Any]) -> None:
     live = shop.live(document)
     assert live
-    assert live["spec"] == spec
+    assert live["spec"] == spec, live["spec"]
+
+
+def unconverted(group: str) -> Document:
+    """The definition of Offers in two versions that nothing converts: each object of v2 has a field that v1 doesn't know."""
+    crd = definition(group)
+    (first,) = crd["spec"]["versions"]
+    alike: Document = {"price": {"type": "integer"}, "note": {"type": "string"}}
+    schemas: dict[str, Document] = {"v1": alike, "v2": {**alike, "size": {"type": "integer", "default": 2}}}
+    crd["spec"]["versions"] = [
+        {**first, "name": name, "storage": name == "v1", "schema": {"openAPIV3Schema": _schema(spec)}} for name, spec in schemas.items()
+    ]
+    return crd
+
+
+def written_by_terraform(shop: Shop) -> tuple[Document, Document]:
+    """Have Terraform apply an Offer in v1 that nothing converts to v2; return the definition, and the Offer as git declares it in v2."""
+    crd = unconverted(shop.group)
+    shop.push(crd)
+    shop.applied()
+    old = json.dumps(offered(shop, "tea", "v1", note="keep me"))
+    shop.kubectl.run("apply", "--server-side", "--field-manager=terraform", "-f", "-", given=old)
+    return crd, offered(shop, "tea", "v2")
+
+
+def _schema(spec: Document) -> Document:
+    return {"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}

@@ -215,12 +215,21 @@ class Applier:
             self._remove_first(change, resource)
             uid, version = "", CREATE_ONLY
         if change.managed_fields:
-            merged = self._writer.replace_managed_fields(resource, change.identity, version, json.loads(change.managed_fields))
+            merged = self._released(change, resource, version)
             version = str(merged["metadata"]["resourceVersion"])
             self._refuse_unforeseen(change, resource, merged)
         write = self._writer.merge if change.marks_only else self._writer.apply
         self.stored.note(change.identity, write(resource, _manifest(change).body(), uid, version))
         return change
+
+    def _released(self, change: Change, resource: Resource, version: str) -> dict[str, Any]:
+        """Write whose the fields are, and return the object. Raises PlanStale: since the plan, that would lose who wrote the others."""
+        try:
+            return self._writer.replace_managed_fields(resource, change.identity, version, json.loads(change.managed_fields))
+        except ApiRefused as error:
+            if error.reason != ApiRefused.FORGOTTEN:
+                raise
+            raise PlanStale(*error.problems) from error
 
     def _refuse_unforeseen(self, change: Change, resource: Resource, merged: dict[str, Any]) -> None:
         """Ask once more, now that what others wrote is ours: an apply that would change what the plan didn't show isn't sent."""
@@ -237,7 +246,8 @@ class Applier:
             field.path for field in field_changes(change.identity.group_kind, merged, wanted, HiddenFields.of(_manifest(change)))
         }
         if other:
-            raise PlanStale.of(str(change.identity), f"the server would apply {', '.join(sorted(other))} otherwise than the plan showed")
+            seen = f"the server would apply {', '.join(sorted(other))} otherwise than the plan showed"
+            raise PlanStale.of(str(change.identity), f"{seen}; so far only the record of who wrote its fields was changed")
 
     def _remove_first(self, change: Change, resource: Resource) -> None:
         version = let_claims_go(self._api, self.fence, resource, change.identity, change.uid, change.resource_version)

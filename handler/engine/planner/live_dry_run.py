@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from handler.cluster.api import Api
-from handler.cluster.write import DryRunner
+from handler.cluster.write import DryRunner, forgetting
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, MissingDependencies, is_by_schema, placed
 from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.api_groups import is_certainly_custom
@@ -64,8 +64,8 @@ class LiveDryRun:
     def _judged(self, wanted: Object) -> list[Finding]:
         declared = (our_entry(wanted) or {}).get("fieldsV1") or {}
         taken = self._taken_over(self.live, declared)
-        if taken and taken.goes:
-            return self._merged(taken.after(wanted), taken)
+        if taken and (taken.goes or self._is_mixed):
+            return self._merged(taken.after(wanted), taken, [self.judge.present(self.item, self.live, wanted)])
         return [self.judge.present(self.item, self.live, wanted, taken)]
 
     @property
@@ -77,9 +77,11 @@ class LiveDryRun:
         body = keyed(self._body, declared or {})
         return self.missing.comparison.taken_over(self.item.identity, body, live, adopted=self.adopted)
 
-    def _merged(self, merged: Object, taken: Takeover) -> list[Finding]:
+    def _merged(self, merged: Object, taken: Takeover, instead: list[Finding]) -> list[Finding]:
+        """Judge what an object is without what others wrote. `instead`: what comes of it where that can't be released."""
         try:
-            becomes = DryRunner(self.api).become(self.item.resource, self.live, merged)
+            entries = taken.entries if self._is_mixed else None
+            becomes = DryRunner(self.api).become(self.item.resource, self.live, merged, entries)
         except (ApiRefused, AccessDenied) as error:
             if NO_DRY_RUN in error.words:
                 return [self._undryable(taken)]
@@ -91,6 +93,13 @@ class LiveDryRun:
             kept = self._kept(taken)
             words = "; ".join(problem.message for problem in told_refusal(error, self.item.manifest).problems)
             return [live_only_fields.refusal(self.item, self.live, kept, words)] if kept else final
+        return self._released(merged, becomes, taken) or instead
+
+    def _released(self, merged: Object, becomes: Object, taken: Takeover) -> list[Finding]:
+        """Judge what the server makes of an object without what others wrote; nothing: with that it would forget who wrote the rest."""
+        if not managed_fields(becomes):
+            self.missing.notes.append(live_only_fields.unreleased(self.item, self.live, taken.goes))
+            return []
         nulled = live_only_fields.nulled(self.live, merged, becomes, taken.goes) if is_certainly_custom(self.item.identity.group) else []
         if nulled:
             return [live_only_fields.left_null(self.item, self.live, nulled)]
@@ -117,12 +126,12 @@ class LiveDryRun:
             return [self._undryable(taken)]
         if isinstance(error, AccessDenied):
             return placed(error, item)
-        if error.reason == ApiRefused.UNCONVERTED and migrated(live, item.resource.api_version) != managed_fields(live):
+        if error.reason == ApiRefused.UNCONVERTED and self._is_mixed:
             return self._moved()
         deferred = self._deferred(error, taken)
         if deferred or not (taken and taken.goes and error.status == 422):
             return deferred or self._last(error, taken) or self._final(error)
-        return self._merged(foreseen(live, self._body, taken), taken)
+        return self._merged(foreseen(live, self._body, taken), taken, self._final(error))
 
     def _last(self, error: ApiRefused, taken: Takeover | None) -> list[Finding]:
         """Return why the object can't lose the last of what another manager keeps; nothing: that isn't why it is refused."""
@@ -164,6 +173,11 @@ class LiveDryRun:
         return self.judge.present(self.item, self.live, foreseen(self.live, self._body, taken), taken)
 
     # --- other API versions
+    @property
+    def _is_mixed(self) -> bool:
+        """Whether a field is recorded in another version of the kind than git's: the server must convert it, and may fail."""
+        return migrated(self.live, self.item.resource.api_version) != managed_fields(self.live)
+
     def _is_forgotten(self) -> bool:
         """Whether our fields are recorded in a version that the kind hasn't any more, or not once this run has changed its CRD."""
         recorded = recorded_in(self.live)
@@ -182,11 +196,13 @@ class LiveDryRun:
         taken = self._taken_over(live)
         entries = list(taken.entries) if taken else entries
         try:
-            found = DryRunner(self.api).become(self.item.resource, self.live, foreseen(live, self._body, taken))
+            found = DryRunner(self.api).become(self.item.resource, self.live, foreseen(live, self._body, taken), entries)
         except AccessDenied as error:
             return placed(error, self.item)
         except ApiRefused as error:
             return self._final(error)
+        if not managed_fields(found):
+            return [forgetting(str(self.item.identity), [recorded_in(self.live)])]
         change = self.judge.present(self.item, live, found, taken)
         reason = change.reason or f"was applied in {recorded_in(self.live)}"
         return [replace(change, action=Action.UPDATE, reason=reason, managed_fields=canonical(entries))]

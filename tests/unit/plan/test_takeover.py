@@ -41,7 +41,7 @@ def told(found: Takeover | None) -> list[tuple[str, str, Any]]:
         ("kubectl.exe", "Update", {}, True),
         ("kubectl", "Update", {"subresource": "scale"}, True),
         ("kubectl-patch", "Update", {"subresource": "scale"}, True),
-        ("before-first-apply", "Update", {}, True),
+        ("before-first-apply", "Update", {}, False),
         (FIELD_MANAGER, "Update", {}, True),
         (FIELD_MANAGER, "Apply", {}, False),
         (f"{FIELD_MANAGER}ing-oven", "Update", {}, False),
@@ -63,6 +63,17 @@ def test_managed_fields_entries_of_kubectl_become_ours_and_others_stay(
     if found:
         assert found.goes == {"f:data": {}}
         assert "subresource" not in found.entries[0]
+
+
+def test_of_what_lived_before_the_first_apply_ours_is_what_git_declares_or_declared() -> None:
+    """Emptied managedFields say nothing of who wrote the rest."""
+    lived = entry({"f:data": {key: {} for key in ("f:a", "f:b", "f:c")}, "f:spec": {"f:d": {}}}, "before-first-apply", "Update")
+    parts = {"data": {"a": "1", "b": "1", "c": "1"}, "spec": {"d": "1"}}
+    found = taken(body(lived, entry({"f:data": {"f:a": {}, "f:b": {}}, "f:spec": {}}), **parts), adopted=False, data={"a": "1"}, spec={})
+    assert found
+    assert found.goes == {"f:data": {"f:b": {}}}
+    assert told(found)[1:] == [("before-first-apply", "Update", {"f:data": {"f:c": {}}, "f:spec": {"f:d": {}}})]
+    assert taken(body(lived, entry({"f:data": {"f:a": {}}}), **parts), adopted=False, data={"a": "1"}) is None
 
 
 def test_a_tools_entries_become_ours_once_it_is_named() -> None:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from handler.cluster import write
+from handler.cluster.write import forgetting
 from handler.engine.apply import apply
 from handler.engine.planner.planner import Planned
-from handler.model.errors import AccessDenied, LeaseLost, Moved, NotReady, PlanRefused, PlanStale
+from handler.model.errors import AccessDenied, ApiRefused, LeaseLost, Moved, NotReady, PlanRefused, PlanStale
 from handler.model.names import IDENTITY
 from handler.model.plan import Action
 from tests.fakes.apiserver import Call
@@ -158,6 +160,21 @@ def test_a_takeover_whose_apply_would_change_what_the_plan_did_not_show_is_not_s
     live = taking.live("taken")
     assert live
     assert live["data"] == {"key": "1", "undeclared": "1", "more": "since"}
+
+
+def test_a_takeover_that_would_empty_managed_fields_by_now_is_left_to_the_next_run(
+    taking: PlannedTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned, before = taking.plan(config_map("taken", "2")), taking.live("taken")
+    refusal = ApiRefused(forgetting("ConfigMap/shop/taken", ["v2"]), reason=ApiRefused.FORGOTTEN)
+
+    def refuse(*_: object) -> None:
+        raise refusal
+
+    monkeypatch.setattr(write, "refuse_to_forget", refuse)
+    with pytest.raises(PlanStale, match=r"would forget who wrote its fields, which are recorded in v2"):
+        taking.apply(planned)
+    assert taking.live("taken") == before
 
 
 def test_what_persons_write_onto_a_takeover_since_the_plan_does_not_go_with_it(taking: PlannedTarget) -> None:
