@@ -12,6 +12,7 @@ from typing import Any
 from handler.cluster.vendor_models import body_of, is_model, version_and_kind
 from handler.library.operator_client import ObjectClient
 from handler.model.errors import AnnealError, Problem
+from handler.model.manifest import without_aggregated_rules
 from handler.model.names import GroupKind, Identity, Resource, group_of, identity_of
 
 _BUILT_IN = ("", "apps", "autoscaling", "batch", "policy")
@@ -86,7 +87,8 @@ def _body(client: ObjectClient, given: Any, place: str, problems: list[Problem])
         problems.append(Problem(place, wrong, fix=f"write it as {fix}"))
         return None
     kept = {key: value for key, value in metadata.items() if key not in _SERVERS}
-    return _with_data({**{key: value for key, value in body.items() if key != "status"}, "metadata": kept})
+    sent = without_aggregated_rules(body)
+    return _with_data({**{key: value for key, value in sent.items() if key != "status"}, "metadata": kept})
 
 
 def _with_data(body: dict[str, Any]) -> dict[str, Any]:

@@ -55,6 +55,13 @@ def items_at(body: Any, *steps: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
+def without_aggregated_rules(body: dict[str, Any]) -> dict[str, Any]:
+    """Return an object as it is sent: without `rules` beside an aggregationRule, which its controller writes."""
+    of_rbac = body.get("kind") == "ClusterRole" and str(body.get("apiVersion")).startswith("rbac.authorization.k8s.io/")
+    is_aggregated = of_rbac and body.get("aggregationRule") is not None
+    return {key: value for key, value in body.items() if key != "rules"} if is_aggregated else body
+
+
 def canonical(value: object) -> bytes:
     """Return the one JSON spelling of a value: sorted keys, no spaces, UTF-8."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()

@@ -13,22 +13,35 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from handler.config.settings import IgnoreRule
-from handler.model.manifest import at
+from handler.model.manifest import at, items_at
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, GroupKind, Identity, identity_of
 from handler.model.render import UnstableFields
 from handler.plan.managed_fields import child, managed_fields, owners
 from handler.rollout.hook_annotations import ROLLOUT
 
 ANNOTATION = "anneal.dev/ignore"  # comma-separated JSON pointers (RFC 6901) on a manifest
-_FILLED_IN = {
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): ("/webhooks/*/clientConfig/caBundle",),
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): ("/webhooks/*/clientConfig/caBundle",),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): ("/spec/conversion/webhook/clientConfig/caBundle",),
-    ("apiregistration.k8s.io", "APIService"): ("/spec/caBundle",),
+_WEBHOOKS = ("/webhooks/*/clientConfig/caBundle", ())
+_REVISION = "deployment.kubernetes.io/revision"
+_INJECTED = {"/data/service-ca.crt": ("annotations", "service.beta.openshift.io/inject-cabundle")}
+_INJECTED |= {"/data/ca-bundle.crt": ("labels", "config.openshift.io/inject-trusted-cabundle")}
+_FILLED_IN: Mapping[tuple[str, str], Sequence[tuple[str, Sequence[str]]]] = {
+    ("", "ConfigMap"): tuple((pointer, ("metadata", *mark)) for pointer, mark in _INJECTED.items()),
+    ("", "PersistentVolume"): tuple((f"/spec/claimRef/{key}", ("spec", "claimRef")) for key in ("uid", "resourceVersion")),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): (_WEBHOOKS,),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): (_WEBHOOKS,),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): (("/spec/conversion/webhook/clientConfig/caBundle", ()),),
+    ("apiregistration.k8s.io", "APIService"): (("/spec/caBundle", ()),),
+    ("apps", "Deployment"): ((f"/metadata/annotations/{_REVISION.replace('/', '~1')}", ("metadata", "annotations", _REVISION)),),
+    ("rbac.authorization.k8s.io", "ClusterRole"): (("/rules", ("aggregationRule",)),),
 }
-"""What controllers fill in, whatever an exported manifest says of it."""
-_EXPORTED = {("apps", "Deployment"): "deployment.kubernetes.io/revision"}
-"""Annotations of controllers that an exported manifest carries along."""
+"""What controllers fill in, whatever a manifest says of it, one that is exported or a chart's; each with what git declares then, too.
+
+The rows that need nothing are tested beside these: `tests/e2e/test_filled_in.py`.
+"""
+_EMPTY = {("", "PersistentVolumeClaim"): ("spec", "volumeName")}
+"""What controllers fill in where a manifest says that it is empty; another value is its author's."""
+_OF_ACCOUNTS = "kubernetes.io/service-account-token"
+_LIFECYCLE = "node.kubernetes.io/"
 _CONTROLLER = "filled in by a controller"
 _REPLICAS, _SCALED = "/spec/replicas", "scaled by an autoscaler"
 SCALERS = frozenset({GroupKind("autoscaling", "HorizontalPodAutoscaler"), GroupKind("keda.sh", "ScaledObject")})
@@ -79,6 +92,8 @@ class Ignoring:
             for path, live_path in reversed(list(_expand(desired, live, _steps(pointer)))):  # backwards: list elements may go
                 if path not in _NEVER:
                     _yield_to_live(desired, live, path, live_path)
+        if (identity.group, identity.kind) == ("", "Node") and items_at(desired, "spec", "taints"):
+            desired["spec"]["taints"] = _taints(items_at(desired, "spec", "taints"), items_at(live, "spec", "taints"))
         for pointer in self.held(identity):
             for path, live_path in _expand(desired, live, _steps(pointer)):
                 if path not in _NEVER:
@@ -115,10 +130,13 @@ class Ignoring:
 
     def _pointers(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from ((pointer, f"ignored by {ANNOTATION}") for pointer in annotated(desired))
-        yield from ((pointer, _CONTROLLER) for pointer in _FILLED_IN.get((identity.group, identity.kind), ()))
-        exported = _EXPORTED.get((identity.group, identity.kind))
-        if exported and at(desired, "metadata", "annotations", exported) is not None:
-            yield f"/metadata/annotations/{exported.replace('/', '~1')}", _CONTROLLER
+        kind = (identity.group, identity.kind)
+        rows = _FILLED_IN.get(kind, ())
+        yield from ((pointer, _CONTROLLER) for pointer, declared in rows if not declared or at(desired, *declared) is not None)
+        if kind in _EMPTY and at(desired, *_EMPTY[kind]) == "":
+            yield f"/{'/'.join(_EMPTY[kind])}", _CONTROLLER
+        if kind == ("", "Secret") and desired.get("type") == _OF_ACCOUNTS:
+            yield "/data/*", _CONTROLLER
         if (identity.kind, identity.namespace, identity.name) in self.scaled:
             yield _REPLICAS, _SCALED
         yield from ((pointer, _SCALED) for entry in managed_fields(live) if _scales(entry) for pointer in _leaves(entry.get("fieldsV1")))
@@ -141,6 +159,13 @@ def without(body: dict[str, Any], live: dict[str, Any], pointers: Sequence[str])
             if path not in _NEVER and _get(body, path) is not _ABSENT:
                 del parent[path[-1]]
     return body
+
+
+def _taints(declared: list[Any], live: list[Any]) -> list[Any]:
+    """Return a Node's taints: the declared ones, and the node lifecycle controller's as they live."""
+    wanted = [each for each in declared if not str(at(each, "key")).startswith(_LIFECYCLE)]
+    there = [each for each in live if each in wanted or str(at(each, "key")).startswith(_LIFECYCLE)]
+    return there + [each for each in wanted if each not in there]
 
 
 def _scaled(body: dict[str, Any]) -> tuple[str, str, str]:

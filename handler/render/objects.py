@@ -19,7 +19,7 @@ from typing import Any
 
 from handler.model.advice import advice
 from handler.model.errors import Problem
-from handler.model.manifest import Manifest, at, canonical, items_at
+from handler.model.manifest import Manifest, at, canonical, items_at, without_aggregated_rules
 from handler.model.names import IDENTITY, PART_OF, GroupKind, Identity, group_of
 from handler.model.rollout import ARGO_HOOK, HELM_HOOK
 from handler.model.tree import printable
@@ -256,7 +256,7 @@ def _marks(subject: str, metadata: Body, place: str) -> Iterator[Problem]:
 
 def _clean(body: Body, *, final: bool) -> Body:
     """Return the object as it is applied; nothing of the document is changed, for aliases may share its parts."""
-    clean = {name: value for name, value in body.items() if name != "status"}
+    clean = {name: value for name, value in without_aggregated_rules(body).items() if name != "status"}
     clean["metadata"] = {
         name: value for name, value in body["metadata"].items() if name not in _SERVER_SET and (name, value) != ("namespace", "")
     }

@@ -92,6 +92,58 @@ def test_injected_ca_bundles_are_ignored_by_default(kind: str, api: str, body: d
     assert "old" not in str(effective(document(kind, api=api, spec=body), live)["spec"])
 
 
+RULES: dict[str, Any] = {"f:rules": {}}
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+@pytest.mark.parametrize(
+    ("body", "live", "found"),
+    [
+        (
+            document("ClusterRole", api=RBAC, aggregationRule={}, rules=[]),
+            owned(document("ClusterRole", api=RBAC, rules=["theirs"]), entry(RULES, "clusterrole-aggregation-controller")),
+            {"aggregationRule": {}},
+        ),
+        (
+            document("ClusterRole", api=RBAC, aggregationRule={}),
+            owned(document("ClusterRole", api=RBAC, rules=["was ours"]), entry(RULES)),
+            {"aggregationRule": {}, "rules": ["was ours"]},
+        ),
+        (document("ClusterRole", api=RBAC, rules=["git's"]), document("ClusterRole", api=RBAC, rules=["live"]), {"rules": ["git's"]}),
+        (
+            document("PersistentVolumeClaim", spec={"volumeName": ""}),
+            document("PersistentVolumeClaim", spec={"volumeName": "pv-1"}),
+            {"spec": {"volumeName": "pv-1"}},
+        ),
+        (
+            document("PersistentVolumeClaim", spec={"volumeName": "git's"}),
+            document("PersistentVolumeClaim", spec={"volumeName": "pv-1"}),
+            {"spec": {"volumeName": "git's"}},
+        ),
+        (
+            document("Secret", type="kubernetes.io/service-account-token", data={"token": "old", "more": "1"}),
+            document("Secret", type="kubernetes.io/service-account-token", data={"token": "new"}),
+            {"type": "kubernetes.io/service-account-token", "data": {"token": "new"}},
+        ),
+        (
+            document("Secret", type="Opaque", data={"token": "1"}),
+            document("Secret", data={"token": "2"}),
+            {"type": "Opaque", "data": {"token": "1"}},
+        ),
+        (
+            document("Node", spec={"taints": [{"key": "node.kubernetes.io/not-ready"}, {"key": "a"}, {"key": "b"}]}),
+            document("Node", spec={"taints": [{"key": "b"}, {"key": "node.kubernetes.io/unschedulable"}, {"key": "c"}]}),
+            {"spec": {"taints": [{"key": "b"}, {"key": "node.kubernetes.io/unschedulable"}, {"key": "a"}]}},
+        ),
+        (document("Node", spec={}), document("Node", spec={"taints": [{"key": "a"}]}), {"spec": {}}),
+    ],
+    ids=["aggregated", "aggregated since", "plain role", "unbound", "bound by git", "token", "secret", "taints", "no taints"],
+)
+def test_what_controllers_fill_in_is_left_to_them(body: dict[str, Any], live: dict[str, Any], found: dict[str, Any]) -> None:
+    done = effective(body, live)
+    assert {key: value for key, value in done.items() if key not in ("apiVersion", "kind", "metadata")} == found
+
+
 def test_the_revision_of_an_exported_deployment_is_the_controllers() -> None:
     key = "deployment.kubernetes.io/revision"
     mark: dict[str, Any] = {"f:metadata": {"f:annotations": {f"f:{key}": {}}}}

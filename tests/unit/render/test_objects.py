@@ -183,6 +183,14 @@ def test_status_and_server_set_metadata_are_dropped() -> None:
     assert job["spec"] == {"jobTemplate": {"spec": {"template": {"metadata": {}}}}}
 
 
+def test_rules_beside_an_aggregation_rule_are_dropped() -> None:
+    role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\nrules: []\n"
+    selected = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+    assert "rules" not in _body(f"{role}aggregationRule: {json.dumps(selected)}\n")
+    assert _body(f"{role}aggregationRule: null\n")["rules"] == []
+    assert _body(role)["rules"] == []
+
+
 def test_aliases_that_share_parts_are_cleaned_apart() -> None:
     rows = _rows(
         "apiVersion: v1\nkind: List\nitems:\n"
