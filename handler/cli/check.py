@@ -9,7 +9,7 @@ It changes nothing. A step whose ground is missing is left out, all others are l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from handler.cli.session import Session, local_user
 from handler.cluster.access_review import AccessRule, allowed, whoami
 from handler.cluster.api import Api
 from handler.config.git_settings import git_references
-from handler.config.renderer_settings import HELM, KUSTOMIZE, NIX
+from handler.config.renderer_settings import HELM, JSONNET, KUSTOMIZE, NIX
 from handler.config.secrets import ALL, RUNS, Secrets, resolve_known
 from handler.config.settings import Cluster, Settings, Target
 from handler.config.value_formats import duration
@@ -37,13 +37,14 @@ from handler.engine.run import readiness_look
 from handler.engine.run.errors import NotPromoted
 from handler.model.advice import advice
 from handler.model.commit_status import CommitStatus, StatusState, status_context
-from handler.model.errors import AccessDenied, AnnealError, Problem
+from handler.model.errors import AccessDenied, AnnealError, OperatorError, Problem
 from handler.model.event import Job
 from handler.model.numbers import counted, many
 from handler.model.quotation import quoted
 from handler.model.render import Rendered
 from handler.model.result import Outcome
 from handler.queues.sqs import URL, queue_url
+from handler.render import render_tools
 
 _GRANT = (
     "a person who may grant it gives {text} exactly this, ADMIN being a kubeconfig of theirs:"
@@ -268,7 +269,7 @@ class _TargetChecks:
         programs = self.rendered.renderer in (KUSTOMIZE, HELM, NIX)
         needs_walls = (programs or self.target.decryption) and self.target.sandbox != "weak"
         strict = "; no cloud function renders it without `sandbox: weak`" if needs_walls else ""
-        return "; ".join((f"{made}{by(self.rendered.renderer)}{strict}", *self.rendered.notes))
+        return "; ".join((f"{made}{by(self.rendered.renderer)}{strict}", *_engine(self.rendered), *self.rendered.notes))
 
     def _rights(self) -> str:
         """Ask for what `anneal rbac` prints. Raises AccessDenied with every missing right that a run can't do without."""
@@ -302,6 +303,20 @@ class _TargetChecks:
             raise AnnealError(*(result.problems or (Problem("plan", result.message),)))
         held = f"; it would be held: {'; '.join(result.plan.hold.reasons)}" if result.plan.hold else ""
         return f"{counted(result.counts)}{held}"
+
+
+def _engine(rendered: Rendered) -> Iterator[str]:
+    """Say which engine has evaluated jsonnet, and of the library why."""
+    reads, why = dict(rendered.reads.paths), "its walls don't stand here, where the target isn't `sandbox: weak`"
+    try:
+        program = render_tools.find(JSONNET)
+    except OperatorError as error:
+        why = error.problems[0].message
+    else:
+        if program.read in reads:
+            yield f"evaluated by Google's program, jsonnet {program.version}"
+    if render_tools.read_name(render_tools.LIBRARY) in reads:
+        yield f"evaluated by Google's library in C++, which takes several times as long as its program: {why}"
 
 
 def reached(api: Api) -> str:

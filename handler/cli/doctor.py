@@ -154,7 +154,8 @@ def _program_walls(sandbox: Sandbox) -> tuple[str, str]:
     (can,) = sandbox.run("program walls", {}, [], decode_program_walls, "render child", probe(os.getpid()), weak=True)
     lacks = sandbox.lacks
     walls = ", ".join(f"no {name}" if wall in lacks else name for wall, name in ((FILES, "Landlock"), (CALLS, "seccomp")))
-    follows = f"Kustomize and helm don't run here; a target with `sandbox: weak` lets them {', '.join(can)}" if lacks else ""
+    seen = "Kustomize and helm don't run here, and a slower library evaluates jsonnet; a target with `sandbox: weak` lets them"
+    follows = f"{seen} {', '.join(can)}" if lacks else ""
     return f"of programs: {walls}", follows
 
 

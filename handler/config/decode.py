@@ -16,7 +16,7 @@ import yaml
 from handler.config import value_formats
 from handler.config.cluster_settings import Cluster, Eks
 from handler.config.git_settings import Promoted, Repository, Revision, SecretRef, Tls
-from handler.config.renderer_settings import RendererSettings
+from handler.config.renderer_settings import GONE, RendererSettings
 from handler.config.setting_rules import RULES, UNIQUE
 from handler.config.settings import EvidenceSettings, Impersonate, MetricsSettings, Prune, Rollback, SqsSettings, Wait
 from handler.config.settings_shape import Json, Slot, slots
@@ -80,7 +80,8 @@ class Decoder:
         for name, (key, _) in found.items():
             if name not in known:
                 shown = subject if cls is SecretRef else join(subject, value_formats.plain(name))  # `{hunter2}` is a key, too
-                self.mistakes.add(key, shown, "unknown key", nearest(name, known))
+                gone = GONE.get(name) if cls is RendererSettings else None
+                self.mistakes.add(key, shown, "unknown key", gone or nearest(name, known))
 
     def _slot(self, slot: Slot, found: Pairs, node: yaml.Node, subject: str) -> Any:
         if slot.key in found:

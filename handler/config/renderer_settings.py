@@ -11,7 +11,7 @@ from handler.config.settings_shape import Json
 from handler.config.settings_shape import doc as _doc
 
 AUTO, FILE, KUSTOMIZE, HELM, NIX = "auto", "file", "kustomize", "helm", "nix"
-JSONNET, RJSONNET, GOJSONNET = "jsonnet", "rjsonnet", "gojsonnet"
+JSONNET = "jsonnet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,6 @@ class RendererSettings:
     top_level_arguments: Json = _doc("jsonnet: arguments where the program is a function; as extVars.", Json(""))
     config: Json = _doc("jsonnet: what `import 'generic-operator/config'` and `std.extVar('config')` are.", Json(""))
     config_file: str = _doc("jsonnet: the same, as a file of JSON or YAML, from `path`.", "", kind="treeFile")
-    engine: Literal["rjsonnet", "gojsonnet"] = _doc("jsonnet: what evaluates: jrsonnet, or Google's program in Go.", "rjsonnet")
 
     @property
     def chosen(self) -> str:
@@ -92,7 +91,7 @@ class RendererSettings:
             KUSTOMIZE: (KUSTOMIZE, HELM) if self.helm_charts else (KUSTOMIZE,),
             HELM: (HELM,),
             NIX: (NIX,),
-            JSONNET: (JSONNET,) * (self.engine == GOJSONNET),
+            JSONNET: (JSONNET,),
         }.get(self.chosen, ())
 
     def _written(self, names: tuple[str, ...]) -> bool:
@@ -100,11 +99,13 @@ class RendererSettings:
         return any(getattr(self, name) != getattr(blank, name) for name in names)
 
 
+GONE = {"engine": "leave it out: Google's jsonnet is the one engine (docs/renderers.md, The engines)"}
+"""Options that a former release had -> the way on."""
 OF_FILES = ("include", "exclude")
 OPTIONS: dict[str, tuple[str, ...]] = {
     KUSTOMIZE: ("generate", "helm_charts"),
     HELM: ("release_name", "values_files", "values", "values_from", "set", "skip_crds", "chart"),
-    JSONNET: ("entrypoint", "jpath", "ext_vars", "top_level_arguments", "config", "config_file", "engine"),
+    JSONNET: ("entrypoint", "jpath", "ext_vars", "top_level_arguments", "config", "config_file"),
     NIX: ("modules", "packages", "nix_path", "sources", "show_trace"),
 }
 """The options of each renderer that has its own; all others take those of files."""

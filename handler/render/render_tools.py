@@ -40,15 +40,15 @@ _BESIDE = "../lib/nix"
 """Where a tool may have libraries of its own, from its directory: so Debian and `infra.renderers.nix` lay it out."""
 _LIBRARY = re.compile(r"^\t(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _FOUND = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
-_RENDERS = {
-    "kustomize": "a kustomization",
-    "helm": "a chart",
-    "nix": "a NixOS module",
-    "jsonnet": "a program of engine gojsonnet",
-    "sops": "an encrypted file",
+_WITHOUT = {
+    "kustomize": "a kustomization can't be rendered without it",
+    "helm": "a chart can't be rendered without it",
+    "nix": "a NixOS module can't be rendered without it",
+    "jsonnet": "Google's library in C++ evaluates in its place, more slowly",
+    "sops": "an encrypted file can't be rendered without it",
 }
-RJSONNET = "rjsonnet"
-"""The engine of jsonnet that is a library, loaded by the render child."""
+LIBRARY = "libjsonnet"
+"""Google's jsonnet in C++, which the render child loads: where its program isn't installed, or its walls don't stand."""
 _SECONDS = 20.0
 
 
@@ -84,20 +84,27 @@ def read_name(tool: str) -> str:
 
 
 def digest(name: str) -> str:
-    """Return the digest of a tool: of a program as `find` does, or of a library. Raises RendererUnavailable."""
-    return _library() if name == RJSONNET else find(name).digest
+    """Return the digest of a tool: of a program as `find` does, or of the library; empty: of what another engine or release took.
+
+    Raises RendererUnavailable.
+    """
+    if name == LIBRARY:
+        return _library()
+    try:
+        return find(name).digest if name in _OLDEST else ""
+    except RendererUnavailable:
+        if name != "jsonnet":
+            raise
+        return ""
 
 
 @cache
 def _library() -> str:
-    """Hash jrsonnet's own code without loading it."""
-    spec = importlib.util.find_spec(RJSONNET)
-    parts = sorted(part for place in (spec and spec.submodule_search_locations) or () for part in Path(place).glob("*.so"))
-    if not parts:
-        raise RendererUnavailable.of(
-            RJSONNET, "isn't installed here, and no jsonnet can be rendered without it", fix="pip install rjsonnet"
-        )
-    return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()
+    """Hash its code without loading it."""
+    spec = importlib.util.find_spec("_jsonnet")
+    if not (spec and spec.origin):
+        raise RendererUnavailable.of("jsonnet", "neither the program nor the library is installed here", fix="pip install jsonnet")
+    return _digest(spec.origin)
 
 
 def find(name: str) -> RenderTool:
@@ -115,7 +122,7 @@ def find(name: str) -> RenderTool:
             else f"install {program} {oldest} or newer on PATH, of Debian: apt-get install --no-install-recommends nix-bin; in a clone:"
             " scripts/renderers nix"
         )
-        raise RendererUnavailable.of(name, f"isn't installed here, and {_RENDERS[name]} can't be rendered without it", fix=fix)
+        raise RendererUnavailable.of(name, f"isn't installed here, and {_WITHOUT[name]}", fix=fix)
     path = Path(found).resolve()
     facts = path.stat()
     if path.name != program and (called := path.with_name(program)).exists() and called.samefile(path):

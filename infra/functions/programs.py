@@ -31,8 +31,13 @@ def needed(settings: Settings | None) -> frozenset[str]:
     """Return the programs of all targets that functions may have; without a configuration, all there are."""
     if not settings:
         return frozenset(LARGEST)
-    known = frozenset(name for each in settings.targets for name in each.programs if name in LARGEST)
+    known = frozenset(name for each in settings.targets for name in each.programs if name in LARGEST and _runs(name, each))
     return known | (BOTH if any(each.renderer.chosen == AUTO for each in settings.targets) else frozenset())
+
+
+def _runs(name: str, target: Target) -> bool:
+    """Whether a function runs a program for a target, or can't render it; instead of jsonnet's a library evaluates."""
+    return name != JSONNET or target.sandbox == "weak"
 
 
 def unfit(target: Target, where: str) -> Iterator[Problem]:
@@ -41,13 +46,14 @@ def unfit(target: Target, where: str) -> Iterator[Problem]:
         seen = "needs nix, which isn't packed for functions"
         yield Problem(f"targets[{target.name}].renderer", seen, fix="run this target in a container or a process that has nix")
         return
-    names = " and ".join(target.programs)
+    needs = [name for name in target.programs if name != JSONNET]
+    names = " and ".join(needs)
     if names and not where:
         yield Problem(f"targets[{target.name}].renderer", f"needs {names}, which isn't packed", fix=_ABSENT)
     if names and target.sandbox != "weak":
         seen = f"is strict, and AWS Lambda refuses the walls that {names} would run behind, in the zip and in the image form"
         yield Problem(f"targets[{target.name}].sandbox", seen, fix=_WEAK)
-    if target.decryption and target.renderer.programs:
+    if target.decryption and needs != [SOPS]:
         seen = f"would give {' and '.join(target.renderer.programs)} decrypted files on disk: AWS Lambda has no directory in memory"
         yield Problem(f"targets[{target.name}].decryption", seen, fix="run this target in a container; plain manifests can be decrypted")
 

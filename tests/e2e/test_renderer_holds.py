@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from handler.config.renderer_settings import ChartSource, RendererSettings, Valu
 from handler.config.settings import HoldAbove, Prune
 from handler.config.settings_digest import settings_digest
 from handler.model.result import Outcome, Result
+from handler.render.jsonnet import gojsonnet
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, definition
 from tests.e2e.one_target import STATES, Shop, told
@@ -188,3 +191,57 @@ def test_where_the_other_renderer_fails_its_failure_names_the_way_to_stay(shop: 
     shop.configure(renderer=RendererSettings("file"))
     assert shop.run("drift").outcome in (Outcome.UNCHANGED, Outcome.APPLIED)
     assert names(shop, "configmaps") == {"map"}
+
+
+JRSONNET = "//tool/rjsonnet"
+PROGRAM = """[{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'map-%%.0f' %% (n + %s) }, data: { colour: '%%.1fGi' %% 1.95 } }
+for n in std.range(1, 4)]
+"""
+
+
+def rendered_by_jrsonnet(shop: Shop, monkeypatch: pytest.MonkeyPatch, fraction: str) -> None:
+    """Apply what the release before made of a program, with its mistakes, and leave the record as it wrote it."""
+    program, wrong = gojsonnet.program, {b"'%.1fGi' % 1.95": b"'1.10Gi'", b"'map-%.0f' % (n + 10.7)": b"'map-%d' % n"}
+
+    def mistaken(tool: str, options: Any, search: Any, files: Mapping[str, bytes], lists: Any) -> Any:
+        text = files["deploy/main.jsonnet"]
+        for right, made in wrong.items():
+            text = text.replace(right, made)
+        return program(tool, options, search, {**files, "deploy/main.jsonnet": text}, lists)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gojsonnet, "program", mistaken)
+        push_files(shop, {"deploy/main.jsonnet": PROGRAM % fraction})
+        shop.applied()
+    shop.configure()
+    name = f"anneal-{shop.name}"
+    former = shop.kubectl("get", "configmap", name, "-n", STATES)["data"]
+    assert '"//tool/jsonnet"' in former["readsPaths.json"]
+    data = {
+        "applied.json": json.dumps(json.loads(former["applied.json"]) | {"reads": "a" * 64}),
+        "readsPaths.json": former["readsPaths.json"].replace("//tool/jsonnet", JRSONNET),
+    }
+    shop.kubectl.run("patch", "configmap", name, "-n", STATES, "--type=merge", "-p", json.dumps({"data": data}))
+
+
+def engine_notes(result: Result) -> list[str]:
+    assert result.plan, told(result)
+    return [note for note in result.plan.notes if "jrsonnet made the recorded objects" in note]
+
+
+def test_what_the_former_engine_made_is_rendered_anew_and_one_note_says_why(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered_by_jrsonnet(shop, monkeypatch, "0")
+    assert colours(shop) == {"1.10Gi"}
+    result = shop.run("drift")
+    assert (result.outcome, len(engine_notes(result))) == (Outcome.APPLIED, 1), told(result)
+    assert (colours(shop), len(maps(shop))) == ({"2.0Gi"}, 4)
+    assert JRSONNET not in shop.state().reads_paths
+    assert engine_notes(shop.run("drift")) == []
+
+
+def test_what_the_former_engine_named_otherwise_is_held_by_the_guards(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered_by_jrsonnet(shop, monkeypatch, "10.7")
+    result = shop.run("drift")
+    held(result)
+    assert len(engine_notes(result)) == 1
+    assert (maps(shop), colours(shop)) == ({f"map-{n}" for n in range(1, 5)}, {"1.10Gi"})

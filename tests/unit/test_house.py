@@ -29,7 +29,7 @@ VENDORS = {
     "source": {"cryptography", "dulwich", "urllib3", "paramiko", "jwt", "pysequoia", "semantic_version"},
     "triggers": {"standardwebhooks"},
     "feedback": {"prometheus_client"},
-    "render": {"pyrage", "rjsonnet", "yaml"},  # pyrage: age, which SOPS wraps data keys by; rjsonnet: jsonnet, in the child
+    "render": {"_jsonnet", "pyrage", "yaml"},  # pyrage: age, which SOPS wraps data keys by; _jsonnet: jsonnet, in the child
     "plan": {"jsonschema"},
     "cluster": {"kubernetes", "urllib3", "yaml"},  # yaml: kubeconfigs
     "queues": {"botocore"},

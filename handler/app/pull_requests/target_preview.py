@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from handler.app.pull_requests.merge_result import MergeResult, ShownCommit
 from handler.app.target_runner import TargetRunner
 from handler.config.settings import Target
-from handler.engine.planner.desired import Prepared, Preparer, held_renderer
+from handler.engine.planner.desired import Prepared, Preparer, changed_engine, held_renderer
 from handler.engine.planner.due import all_due
 from handler.engine.planner.expired_jobs import known
 from handler.engine.planner.planner import Planner, PlanRequest
@@ -214,7 +214,7 @@ def _ask(target: Target, then: Prepared, state: State) -> PlanRequest:
         prune=target.prunes_undeclared,
         planned_hooks=then.planned_hooks,
         due=due,
-        notes=then.notes,
+        notes=(*then.notes, *changed_engine(state.reads_paths, then.reads)),
         renderer=rendered.renderer,
         unstable=rendered.unstable,
         planned_rollout=then.planned_rollout,

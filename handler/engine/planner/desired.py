@@ -125,6 +125,10 @@ class Inputs:
         return approval is not None and (approval.reads, approval.settings) == (self.reads, self.settings)
 
 
+_JRSONNET = f"{OUTSIDE}tool/rjsonnet"
+"""What a former release's engine of jsonnet is called in records."""
+
+
 @dataclass(slots=True)
 class Preparer:
     """Prepares commits of one target; it outlives runs, for the sake of what it rendered last.
@@ -341,6 +345,12 @@ def held_renderer(target: Target, recorded: str, now: str) -> dict[tuple[str, st
         return {}
     changed = changed_renderer(target.name, recorded, now)
     return {("render", f"renderer {now}", ""): f"{changed.message}; {changed.fix}"}
+
+
+def changed_engine(recorded: Collection[str], now: ReadSet) -> Iterator[str]:
+    """Yield a note where the engine of a former release made what is recorded. `recorded`: what that read."""
+    if _JRSONNET in recorded and all(path != _JRSONNET for path, _ in now.paths):
+        yield "jsonnet is evaluated by Google's own engine now, and jrsonnet made the recorded objects: numbers in texts may differ"
 
 
 def _held_values(rendered: Rendered, target: Target) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from handler.engine.health.target_health import MISSING, HealthLook, judged_absent
 from handler.engine.planner import expired_jobs
 from handler.engine.planner.canaries import Canaries
-from handler.engine.planner.desired import Inputs, Prepared, held_renderer
+from handler.engine.planner.desired import Inputs, Prepared, changed_engine, held_renderer
 from handler.engine.planner.due import all_due, is_due, left_out, token, under_way
 from handler.engine.planner.exclusive_look import ExclusiveRequest, beside_exclusive
 from handler.engine.planner.planner import Planned, PlanRequest
@@ -69,7 +69,12 @@ def _ask(run: RunContext, inputs: Inputs) -> PlanRequest:
         keep_reason=_KEPT if prunes else "prune is off",
         planned_hooks=prepared.planned_hooks,
         due=due,
-        notes=(*prepared.notes, *(each.advised for each in run.revision.promotion.awaited), *_not_taken_over(run)),
+        notes=(
+            *prepared.notes,
+            *changed_engine(state.reads_paths, prepared.reads),
+            *(each.advised for each in run.revision.promotion.awaited),
+            *_not_taken_over(run),
+        ),
         renderer=prepared.rendered.renderer,
         unstable=prepared.rendered.unstable,
         renamed=frozenset(() if run.force else _renamed(run, inputs)),

@@ -1,4 +1,4 @@
-"""Lets jrsonnet evaluate a program over the files that it may see. Runs in the render child.
+"""Lets Google's library in C++ evaluate a program over the files that it may see. Runs in the render child, where the program can't.
 
 Law: the import callback is always set, and knows the files that the worker has resolved and nothing else: without one the library would
 read the disk. There is no native function and no environment. What it raises becomes a mistake with file and line.
@@ -7,11 +7,10 @@ read the disk. There is no native function and no environment. What it raises be
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import rjsonnet
+import _jsonnet
 
 from handler.model.errors import Problem
 from handler.model.manifest import canonical
@@ -23,11 +22,7 @@ from handler.render.jsonnet.import_lexer import CONFIGURATION, MAX_IMPORTS, enco
 from handler.render.jsonnet.jsonnet_errors import explain
 from handler.render.jsonnet.jsonnet_output import encode_output
 
-ENTRY = "//entry"
-"""What the library asks the callback for first; no program may import what begins so."""
 MAX_STACK = 500
-_NO_LINE = "set `engine: gojsonnet`, which names the line"
-"""The way out where the library says no line, as of a field that isn't there."""
 
 
 def find_imports(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:  # noqa: ARG001 - as every function of a child
@@ -49,19 +44,18 @@ def evaluate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[byt
     importer = Importer(options, parts)
     entrypoint = printable(options["entrypoint"], MAX_PATH)
     try:
-        made = rjsonnet.evaluate_file(  # type: ignore[call-arg]  # its stub lacks gc
-            ENTRY,
+        made = _jsonnet.evaluate_snippet(
+            options["entrypoint"],
+            importer.files[options["entrypoint"]].decode("utf-8", "replace"),
             max_stack=MAX_STACK,
             import_callback=importer,
             ext_vars=options["strings"],
             ext_codes=options["codes"],
             tla_vars=options["top_strings"],
             tla_codes=options["top_codes"],
-            gc=False,  # collecting takes four times as long as all else, and the child ends with this evaluation
         )
     except (RuntimeError, ValueError) as failed:
-        said = importer.problem or explain(str(failed), options["entrypoint"], importer.files)
-        yield encode(said if said.fix or said.place != entrypoint else replace(said, fix=_NO_LINE))
+        yield encode(importer.problem or explain(str(failed), options["entrypoint"], importer.files))
         return
     yield from encode_output(made.encode(), entrypoint, given=options["rollout"])
 
@@ -73,28 +67,22 @@ class Importer:
         self.files = dict(zip((*options["files"], *options["lists"]), parts, strict=True))
         self._lists = frozenset(options["lists"])
         self.problem: Problem | None = None
-        self._entrypoint, self._config = options["entrypoint"], options["config"]
+        self._config = options["config"]
         self._found = {(base, text): path for base, text, path in options["found"]}
         self._missing = {(base, text): Problem(*said) for base, text, *said in options["missing"]}
 
-    def __call__(self, base: str, text: str) -> tuple[str, str]:
-        """Return name and text of an imported file. Raises ValueError, with the reason in `problem`."""
+    def __call__(self, base: str, text: str) -> tuple[str, bytes]:
+        """Return name and bytes of an imported file. `base`: with a slash at its end. Raises ValueError, with the reason in `problem`."""
+        base = base.rstrip("/")
         if text == CONFIGURATION:
-            return CONFIGURATION, self._config
-        if text in self._lists:
-            return text, self.files[text].decode()
-        path = self._entrypoint if text == ENTRY else self._found.get((base, text))
+            return CONFIGURATION, self._config.encode()
+        path = text if text in self._lists else self._found.get((base, text))
         if path is None:
             fix = "write the path as one literal: import 'lib/web.libsonnet'"
             unknown = Problem(printable(text), "is imported by what is no plain literal", base, fix)
             self.problem = self._missing.get((base, text), unknown)
             raise ValueError
-        try:
-            return path, self.files[path].decode()
-        except UnicodeDecodeError:
-            fix = "set `engine: gojsonnet`, which takes bytes (importbin)"
-            self.problem = Problem(printable(path, MAX_PATH), "isn't UTF-8, and rjsonnet imports text only", fix=fix)
-            raise ValueError from None
+        return path, self.files[path]
 
 
 def read_configuration(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""The other engine: Google's own program in Go, `jsonnet`, which runs behind the walls of programs over the files that were imported.
+"""The engine: Google's own program in Go, `jsonnet`, which runs behind the walls of programs over the files that were imported.
 
 Law: it gets the files of the commit that the imports lead to, values in files of their own, and no variable of an environment.
 """

@@ -1,8 +1,8 @@
 """What an engine says of a program that failed -> one problem at the innermost line of the commit. Pure, in the child.
 
-    runtime error: no such region                    RUNTIME ERROR: no such region
-        lib/web.libsonnet:2:3-20: error statement    <tab>lib/web.libsonnet:2:3-19<tab>function <web>
-        field <api> manifestification                <tab>Field "api"
+    RUNTIME ERROR: no such region
+    <tab>lib/web.libsonnet:2:3-19<tab>function <web>
+    <tab>Field "api"                                     the program's alone
     → lib/web.libsonnet:2:3: $.api: no such region
 
 Law: nothing of this machine's paths is left, and a message that imitates frames misplaces only itself.
@@ -24,11 +24,10 @@ MOST = 600  # letters of a message: the cause stands first
 _MOST_LINES = 2_000
 _MOST_TEXT = 1 << 20
 
-_FRAME = re.compile(r"(?: {4}|\t)(?P<path>[^\t]+?):\(?(?P<line>\d+):(?P<column>\d+)\)?(?:-\S+)?(?::? .*|:?\t.*|:)?")
-_FIELD = re.compile(r" {4}field <(?P<rust>.*)> manifestification|\tField \"(?P<go>.*)\"\t?|\tArray element (?P<index>\d+)\t?")
-_OTHER = re.compile(r" {4}(?:during TLA call|.* evaluation|elem <.*> .*)|\t.*")
-_STATIC = re.compile(r"(?P<path>[^\s:]+):\(?(?P<line>\d+):(?P<column>\d+)\)?(?:-\S+)? (?P<message>.*)", re.DOTALL)
-_PREFIX = re.compile(r"\A(?:(?:import_callback|runtime) error|RUNTIME ERROR):? ?")
+_FRAME = re.compile(r"\t(?P<path>[^\t]+?):\(?(?P<line>\d+):(?P<column>\d+)\)?(?:-\S+)?(?::? .*|:?\t.*|:)?")
+_FIELD = re.compile(r"\tField \"(?P<name>.*)\"\t?|\tArray element (?P<index>\d+)\t?")
+_STATIC = re.compile(r"(?P<path>[^\s:]+):\(?(?P<line>\d+):(?P<column>\d+)\)?(?:-\S+)?:? (?P<message>.*)", re.DOTALL)
+_PREFIX = re.compile(r"\A(?:RUNTIME|STATIC) ERROR: ")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NOT_FOUND = re.compile(r"couldn't open import \"(?P<text>.*?)\": no match locally or in the Jsonnet library paths", re.DOTALL)
 
@@ -47,16 +46,15 @@ def _rule(pattern: str, said: str, fix: str) -> _Rule:
 
 
 _RULES = (
-    _rule(r"stack overflow, .*|max stack frames exceeded\.?", "recurses deeper than 500 calls", "let the recursion end"),
+    _rule(r"max stack frames exceeded\.?", "recurses deeper than 500 calls", "let the recursion end"),
     _rule(r"runtime: goroutine stack exceeds .*", "recurses or nests too deep", "let the recursion end"),
-    _rule(r"infinite recursion detected.*", "a value is made of itself", "let the recursion end"),
     _rule(
-        r"(?:external variable is not defined|Undefined external variable): (?P<name>.*)",
+        r"[Uu]ndefined external variable: (?P<name>.*)",
         "external variable {name} isn't set",
         "write it for the target: renderer: {type: jsonnet, extVars: {{yaml}: …}}",
     ),
     _rule(
-        r"(?:function argument is not passed|Missing argument): (?P<name>\w+)(?:\nFunction has .*)?",
+        r"(?:Missing argument: |function parameter )(?P<name>\w+)(?: not bound in call\.)?",
         "argument {name} isn't given",
         "an argument of the program itself is written for the target: renderer: {type: jsonnet, topLevelArguments: {{yaml}: …}}",
     ),
@@ -66,22 +64,12 @@ _RULES = (
         "where it calls std.native: there are no native functions here; commit what one would make",
     ),
     _rule(
-        r"no such field: (?P<name>atan2|deg2rad|flattenDeepArray|hypot|isNull|log10|log2|pi|rad2deg|trim)(?:\n.*)?",
-        "no such field: {name}",
-        "if std.{text} is meant: set `engine: gojsonnet`, which knows it",
-    ),
-    _rule(
-        r"std\.thisFile is deprecated.*",
-        "std.thisFile isn't known to rjsonnet",
-        "set `engine: gojsonnet`, which knows it, or write the path out",
-    ),
-    _rule(
-        r"(?:computed imports are not supported|Computed imports are not allowed).*",
+        r"[Cc]omputed imports are not allowed.*",
         "an import is computed",
         "write the path as one literal: import 'lib/web.libsonnet'",
     ),
     _rule(
-        r"(?:tried to manifest function|couldn't manifest function as JSON).*",
+        r"couldn't manifest function (?:as JSON|in JSON output).*",
         "is a function, which can't be an object",
         "call it, or hide the field: name:: function…",
     ),
@@ -116,7 +104,7 @@ def _explained(message: str) -> tuple[str, str]:
     for rule in _RULES:
         if found := rule.pattern.fullmatch(message):
             groups = {name: printable(value or "", 80) for name, value in found.groupdict().items()}
-            return rule.said.format(**groups), advice(rule.fix, *(found.groups() if "{yaml}" in rule.fix or "{text}" in rule.fix else ()))
+            return rule.said.format(**groups), advice(rule.fix, *(found.groups() if "{yaml}" in rule.fix else ()))
     return quoted(" ".join(message.split()), MOST), ""
 
 
@@ -127,10 +115,10 @@ def _parts(said: str) -> _Said:
     fields: list[str | int] = []
     for line in lines:
         if field := _FIELD.fullmatch(line):
-            fields.append(int(field["index"]) if field["index"] else field["rust"] if field["rust"] is not None else field["go"])
+            fields.append(int(field["index"]) if field["index"] else field["name"])
         elif frame := _FRAME.fullmatch(line):
             frames.append((frame["path"], frame["line"], frame["column"]))
-        elif not frames and not fields and not _OTHER.fullmatch(line):
+        elif not frames and not fields and not line.startswith("\t"):
             head.append(line)
     message = _PREFIX.sub("", "\n".join(_without_quote(head)).strip(), count=1)
     if static := _STATIC.fullmatch(message):

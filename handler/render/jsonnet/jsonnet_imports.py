@@ -70,6 +70,10 @@ class JsonnetImports:
             todo = [path for importer, each in self._lex(todo) for path in self._follow(importer, each)]
         raise SourceRefused.of(printable(entrypoint), f"imports through more than {MAX_ROUNDS} files, one after the other")
 
+    def naming(self, name: str) -> list[str]:
+        """Return the programs whose text holds a name."""
+        return sorted(path for path in self._lexed if name.encode() in self.contents[path])
+
     def _fetch(self) -> None:
         """Read the files that are new, in one request of the host."""
         new = {path: oid for path, oid in self.files.blobs.items() if path not in self.contents}

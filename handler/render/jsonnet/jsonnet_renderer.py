@@ -2,7 +2,7 @@
 
     configure    the target's mapping or file, or what a trigger hands over     configurations of the child
     imports      every file that the program may see                           jsonnet_imports | import_lexer
-    evaluate     jrsonnet in a child; or the program in Go behind its walls    evaluation, gojsonnet
+    evaluate     Google's program behind its walls; else its library          gojsonnet, evaluation
     read         its output, or its one mistake                                jsonnet_output, jsonnet_errors
 
 Law: nothing but these files, the settings and the engine decides what is made.
@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from handler.config.renderer_settings import GOJSONNET, JSONNET, RendererSettings, options_of
-from handler.model.errors import AnnealError, Problem, RenderFailed, SourceRefused
+from handler.config.renderer_settings import JSONNET, RendererSettings, options_of
+from handler.model.errors import AnnealError, Problem, RendererUnavailable, RenderFailed, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.outside_inputs import LISTED, LISTED_SECRETS
@@ -37,11 +37,17 @@ from handler.render.tree_files import TreeFiles
 
 LIBRARIES = ("vendor", "lib")
 """Directories of imports that there always are, as for jsonnet-bundler and Tanka."""
+_SLOW = "Google's library in C++ evaluates it, which takes several times as long as its program"
+_FASTER = "install `jsonnet` where programs have their walls, or set `sandbox: weak` where they haven't (docs/renderers.md, The engines)"
+_YAML = "parseYaml"
+_NO_YAML = ("names std.parseYaml, which Google's library in C++ reads otherwise: `*alias`, `0x1f`, `yes`", "", _FASTER)
+"""What is refused rather than made otherwise without a word."""
 _ENDS = {
-    "SIGSEGV": ("the program recurses or nests too deep, as a rule", "let its recursion end; `engine: gojsonnet` may say where"),
-    "SIGABRT": ("the program needs more memory than it may have, as a rule", "let it make less at once"),
+    "SIGABRT": ("it needs more memory than it may have, as a rule", "let it make less at once"),
+    "more processor time": (_SLOW, _FASTER),
+    "longer than": (_SLOW, _FASTER),
 }
-"""How the library ends its process -> what of a program does that, and the way out."""
+"""How the library's process ends -> what does that, and the way out."""
 
 
 class JsonnetRenderer:
@@ -54,7 +60,7 @@ class JsonnetRenderer:
         """Return the objects in the order of the output.
 
         Raises SourceRefused: the path, a link, an import or a limit; ManifestInvalid: what the engine refuses, or an output that is no
-        object; RendererUnavailable: no jsonnet, or its walls don't stand; RenderFailed: a limit was broken.
+        object; RendererUnavailable: neither engine can be started; RenderFailed: a limit was broken.
         """
         options = options_of(request.options)
         path, rollout = normal(request.path), normal(request.rollout)
@@ -143,12 +149,12 @@ def _listed(request: RenderRequest, imports: JsonnetImports) -> dict[str, bytes]
 
 
 class _Evaluation:
-    """One evaluation by the engine that is chosen."""
+    """One evaluation: by the program where it is installed and its walls stand or aren't asked for, else by the library."""
 
     def __init__(
         self, imports: JsonnetImports, request: RenderRequest, options: RendererSettings, config: str, listed: Mapping[str, bytes]
     ) -> None:
-        self._imports, self._request, self._engine, self._listed = imports, request, options.engine, listed
+        self._imports, self._request, self._listed = imports, request, listed
         strings, codes = gojsonnet.codes(json.loads(options.ext_vars or "{}"))
         top_strings, top_codes = gojsonnet.codes(json.loads(options.top_level_arguments or "{}"))
         codes = codes if "config" in strings else {"config": config, **codes}
@@ -160,12 +166,15 @@ class _Evaluation:
         files = self._imports.contents
         options = {**self._options, "entrypoint": entrypoint, "files": list(files), "lists": list(self._listed)}
         subject = printable(entrypoint, MAX_PATH)
-        if self._engine == GOJSONNET:
-            tool = render_tools.find("jsonnet")
-            self._imports.files.reads[tool.read] = tool.digest
+        reads = self._imports.files.reads
+        with contextlib.suppress(RendererUnavailable):
+            tool = render_tools.find(JSONNET)
             program, parts = gojsonnet.program(tool.path, options, self._imports.search, files, self._listed)
+            reads[tool.read] = tool.digest
             return sandbox.run("gojsonnet", options, parts, decode_output, subject, program, weak=self._request.weak)
-        self._imports.files.reads[render_tools.read_name(render_tools.RJSONNET)] = render_tools.digest(render_tools.RJSONNET)
+        reads.pop(render_tools.read_name(JSONNET), None)
+        refuse([Problem(printable(path, MAX_PATH), *_NO_YAML) for path in self._imports.naming(_YAML)])
+        reads[render_tools.read_name(render_tools.LIBRARY)] = render_tools.digest(render_tools.LIBRARY)
         try:
             return sandbox.run("jsonnet", options, [*files.values(), *self._listed.values()], decode_output, subject)
         except RenderFailed as failed:

@@ -83,6 +83,6 @@ SAMPLES = (
         "deploy/b.libsonnet:2:1",
         "no such region",
         "main.jsonnet",
-        "rjsonnet",
+        "jsonnet",
     ),
 )

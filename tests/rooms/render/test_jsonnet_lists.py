@@ -18,7 +18,7 @@ from handler.render import RENDERERS, Sandbox
 from handler.render.set_digest import set_digest
 from handler.render.target_render import render_target
 from tests.fakes.source_tree import FakeTree
-from tests.rooms.render.jsonnet_programs import both, config, data_of, refused, rendered
+from tests.rooms.render.jsonnet_programs import PROGRAM, both, config, data_of, refused, rendered, where
 from tests.rooms.render.kustomize_trees import public_tools
 
 MAIN = "deploy/main.jsonnet"
@@ -78,10 +78,11 @@ def test_a_list_that_isnt_watched_is_refused_with_its_place(sandbox: Sandbox, en
     assert problem.place.startswith(f"{MAIN}:2")
 
 
-def taken(sandbox: Sandbox, text: str, engine: str = "rjsonnet", **more: Any) -> Rendered:
+def taken(sandbox: Sandbox, text: str, engine: str = PROGRAM, **more: Any) -> Rendered:
     """Render a program as a target does."""
-    request = RenderRequest("deploy", options=RendererSettings("jsonnet", engine=engine), **more)  # type: ignore[arg-type]  # one of the two
-    return render_target(RENDERERS["jsonnet"], FakeTree({MAIN: text}), request, sandbox)
+    request = RenderRequest("deploy", options=RendererSettings("jsonnet"), **more)
+    with where(engine):
+        return render_target(RENDERERS["jsonnet"], FakeTree({MAIN: text}), request, sandbox)
 
 
 @both

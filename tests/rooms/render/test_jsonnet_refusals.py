@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from handler.config.renderer_settings import JSONNET
 from handler.model.errors import Problem, RendererUnavailable, RenderFailed
-from handler.render import Sandbox, SandboxLimits
+from handler.render import Sandbox, SandboxLimits, render_tools
 from handler.render.jsonnet import jsonnet_imports
 from handler.render.jsonnet.import_lexer import MAX_IMPORTS, Import, decode_imports
-from handler.render.render_tools import DIRECTORY
-from tests.rooms.render.jsonnet_programs import as_json, both, config, data_of, refused, rendered
+from tests.rooms.render.jsonnet_programs import LIBRARY, PROGRAM, as_json, both, config, data_of, refused, rendered, where
 from tests.rooms.render.kustomize_trees import public_tools
 
 MAIN = "deploy/main.jsonnet"
@@ -140,28 +139,25 @@ def test_a_mistake_has_its_line_and_words_that_help(sandbox: Sandbox, engine: st
 
 
 @both
-def test_a_mistake_without_a_line_names_what_knows_it(sandbox: Sandbox, engine: str) -> None:
+def test_a_mistake_of_an_operator_has_its_line_and_of_the_program_its_path_in_the_output(sandbox: Sandbox, engine: str) -> None:
     (problem,) = refused(sandbox, {MAIN: "local c = {};\n{ a: c.name }"}, engine)
-    found = (MAIN, "set `engine: gojsonnet`, which names the line") if engine == "rjsonnet" else (f"{MAIN}:2:6", "")
-    assert (problem.place, problem.fix) == found
-    assert problem.subject == "$.a"
+    assert (problem.place, problem.subject) == (f"{MAIN}:2:6", "$.a" if engine == PROGRAM else MAIN)
 
 
 @pytest.mark.parametrize(
     ("text", "reason", "said"),
     [
-        ("local f(x) = f(x + 1) tailstrict; f(0)", "crash", "recurses or nests too deep"),
-        ("[" * 20_000, "crash", "recurses or nests too deep"),
-        ("local f(n) = if n == 0 then [] else [f(n - 1), f(n - 1), f(n - 1)]; f(40)", "crash", "needs more memory"),
+        ("local f(x) = f(x + 1) tailstrict; f(0)", "cpu", "several times as long as its program"),
+        ("local s(n) = if n == 0 then 'xxxxxxxx' else local h = s(n - 1); h + h; std.length(s(29))", "crash", "needs more memory"),
     ],
 )
 def test_what_ends_the_child_is_named_and_the_next_render_works(sandbox: Sandbox, text: str, reason: str, said: str) -> None:
     with pytest.raises(RenderFailed) as caught:
-        rendered(sandbox, {MAIN: text})
+        rendered(sandbox, {MAIN: text}, LIBRARY)
     assert caught.value.reason == reason
     assert said in str(caught.value)
     assert caught.value.problems[0].subject == MAIN
-    assert list(data_of(rendered(sandbox, {MAIN: config("a")}))) == ["a"]
+    assert list(data_of(rendered(sandbox, {MAIN: config("a")}, LIBRARY))) == ["a"]
 
 
 def test_an_output_without_end_is_refused(sandbox: Sandbox) -> None:
@@ -187,11 +183,10 @@ def test_a_chain_of_imports_has_an_end(sandbox: Sandbox) -> None:
     assert "more than 200 files, one after the other" in problem.message
 
 
-def test_bytes_that_are_no_text_are_goes_alone(sandbox: Sandbox) -> None:
+@both
+def test_bytes_that_are_no_text_are_imported(sandbox: Sandbox, engine: str) -> None:
     files: dict[str, str | bytes] = {MAIN: config("a", "{ b: std.toString(importbin 'b') }"), "deploy/b": b"\xff\x00"}
-    assert data_of(rendered(sandbox, files, "gojsonnet")) == {"a": {"b": "[255, 0]"}}
-    (problem,) = refused(sandbox, files)
-    assert (problem.subject, problem.fix) == ("deploy/b", "set `engine: gojsonnet`, which takes bytes (importbin)")
+    assert data_of(rendered(sandbox, files, engine)) == {"a": {"b": "[255, 0]"}}
 
 
 def test_a_pointer_of_lfs_is_named_with_the_import(sandbox: Sandbox) -> None:
@@ -224,12 +219,42 @@ def test_a_rollout_of_the_target_and_one_of_the_program_are_a_mistake(sandbox: S
     assert problem.place == f"{MAIN}:$.rollout"
 
 
-def test_without_gos_program_only_its_engine_is_missing(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(DIRECTORY, str(tmp_path))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert rendered(sandbox, {MAIN: config("a")}).manifests
-    with pytest.raises(RendererUnavailable, match="engine gojsonnet"):
-        rendered(sandbox, {MAIN: config("a")}, "gojsonnet")
+@pytest.mark.parametrize("why", ["absent", "walls"])
+def test_where_the_program_cant_run_the_library_evaluates_and_is_what_was_read(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    def refuse(*_: object, **more: object) -> list[object]:
+        if more.get("weak") is not None:
+            raise RendererUnavailable.of("jsonnet", "its walls don't stand")
+        return run(*_, **more)
+
+    run = sandbox.run
+    if why == "walls":
+        monkeypatch.setattr(sandbox, "run", refuse)
+    by_program, by_library = f"//tool/{JSONNET}", f"//tool/{render_tools.LIBRARY}"
+    reads = dict(rendered(sandbox, {MAIN: config("a")}, LIBRARY if why == "absent" else PROGRAM).reads.paths)
+    assert (by_program in reads, reads[by_library]) == (False, render_tools.digest(render_tools.LIBRARY))
+    monkeypatch.undo()
+    reads = dict(rendered(sandbox, {MAIN: config("a")}).reads.paths)
+    assert (by_library in reads, reads[by_program]) == (False, render_tools.digest(JSONNET))
+
+
+def test_what_the_library_would_read_otherwise_is_refused_and_names_the_way_out(sandbox: Sandbox) -> None:
+    files = {MAIN: "(import 'a.libsonnet') { data+: { t: importstr 'b.txt' } }", "deploy/b.txt": "std.parseYaml"}
+    files["deploy/a.libsonnet"] = config("a", "std.parseYaml('{a: 1, b: 2}')")
+    (problem,) = refused(sandbox, files, LIBRARY)
+    assert (problem.subject, "sandbox: weak" in problem.fix) == ("deploy/a.libsonnet", True)
+    assert "std.parseYaml" in problem.message
+    assert rendered(sandbox, {**files, "deploy/a.libsonnet": config("a")}, LIBRARY).manifests
+
+
+def test_the_digest_of_an_engine_that_isnt_here_is_empty(sandbox: Sandbox) -> None:
+    """So that a record of another engine is rendered anew, and no run fails for it."""
+    assert render_tools.digest("rjsonnet") == ""
+    with where(LIBRARY):
+        assert render_tools.digest(JSONNET) == ""
+        with pytest.raises(RendererUnavailable):
+            render_tools.digest("helm")
 
 
 def test_a_variable_isnt_said_where_it_is_wrong(sandbox: Sandbox) -> None:

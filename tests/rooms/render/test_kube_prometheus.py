@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from handler.config.renderer_settings import RendererSettings
-from handler.model.render import Rendered, RenderRequest
+from handler.model.render import RenderRequest
 from handler.render import RENDERERS, Sandbox
 from tests.fakes.source_tree import FakeTree
-from tests.rooms.render.jsonnet_programs import ENGINES
 from tests.rooms.render.kustomize_trees import public_tools
 
 MIRRORS = next((found for each in Path(__file__).parents if (found := each / ".mirror").is_dir()), None)
@@ -88,14 +87,8 @@ def tree() -> FakeTree:
     return FakeTree(files, {f"vendor/{name}": f"github.com/{place}" for name, place in LINKS.items()})
 
 
-def test_its_example_is_the_same_by_both_engines(tree: FakeTree) -> None:
-    def rendered(engine: str) -> Rendered:
-        options = RendererSettings("jsonnet", engine=engine)  # type: ignore[arg-type]  # one of the two
-        return RENDERERS["jsonnet"].render(tree, RenderRequest("", options=options), sandbox)
-
+def test_its_example_renders(tree: FakeTree) -> None:
     with public_tools(), Sandbox() as sandbox:
-        one, other = map(rendered, ENGINES)
-    assert {each.identity: each.raw for each in one.manifests} == {each.identity: each.raw for each in other.manifests}
-    assert len(one.manifests) > 120
-    assert one.keys == other.keys
-    assert "setup/0namespace-namespace" in one.keys
+        found = RENDERERS["jsonnet"].render(tree, RenderRequest("", options=RendererSettings("jsonnet")), sandbox)
+    assert len(found.manifests) > 120
+    assert "setup/0namespace-namespace" in found.keys

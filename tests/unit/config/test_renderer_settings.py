@@ -59,7 +59,7 @@ def test_without_a_word_the_tree_decides_and_globs_mean_files() -> None:
         ("type: kustomize, values: {a: b}", "renderer.values: is an option of helm, and type is kustomize; write `type: helm` beside it"),
         ("extVars: {a: b}", "renderer.extVars: is an option of jsonnet, and type is auto; write `type: jsonnet` beside it"),
         ("type: jsonnet, config: {a: b}, configFile: c.yaml", "expected at most one of config, configFile, found config and configFile"),
-        ("type: jsonnet, engine: cpp", "renderer.engine"),
+        ("type: jsonnet, engine: rjsonnet", "renderer.engine: unknown key; leave it out: Google's jsonnet is the one engine"),
         ("type: jsonnet, entrypoint: /main.jsonnet", "which is absolute"),
         ("type: jsonnet, jpath: ['https://a.example/b']", "which is a URL; commit what it names"),
         ("type: jsonnet, extVars: [a]", "renderer.extVars: expected a mapping, found a list"),

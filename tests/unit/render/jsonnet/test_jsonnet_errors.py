@@ -10,12 +10,12 @@ from handler.model.errors import Problem
 from handler.render.jsonnet.jsonnet_errors import explain, pointer
 
 FILES = ("deploy/main.jsonnet", "lib/web.libsonnet")
-RUST = """runtime error: no such region
-    <std>:5:14-182:          error statement
-    lib/web.libsonnet:2:3-20: error statement
-    deploy/main.jsonnet:3:6-11: function <web> call
-    field <port> manifestification
-    field <api> manifestification"""
+CPP = """RUNTIME ERROR: no such region
+\tstd.jsonnet:28:28-134\tthunk <go_only_function>
+\tlib/web.libsonnet:2:3-19\tfunction <web>
+\tdeploy/main.jsonnet:3:6-10\tobject <anonymous>
+\tDuring manifestation\t
+"""
 GO = """RUNTIME ERROR: no such region
 \t<std>:5:14-182\tfunction <anonymous>
 \tlib/web.libsonnet:2:3-19\tfunction <web>
@@ -32,14 +32,14 @@ def told(said: str, missing: Mapping[tuple[str, str], Problem] | None = None) ->
 
 
 def test_the_innermost_frame_of_the_commit_is_the_place() -> None:
-    assert told(RUST) == Problem("$.api.port", "“no such region”", "lib/web.libsonnet:2:3")
+    assert told(CPP) == Problem("lib/web.libsonnet", "“no such region”", "lib/web.libsonnet:2:3")
     assert told(GO) == Problem("$.api[1].port", "“no such region”", "lib/web.libsonnet:2:3")
 
 
 @pytest.mark.parametrize(
     ("said", "place", "message", "fix"),
     [
-        ("syntax error: got EOF\n    lib/web.libsonnet:1:8", "lib/web.libsonnet:1:8", "“syntax error: got EOF”", ""),
+        ("STATIC ERROR: lib/web.libsonnet:1:8: unexpected end", "lib/web.libsonnet:1:8", "“unexpected end”", ""),
         ("deploy/main.jsonnet:1:6-9 Unknown variable: foo\n\n{ a: foo }\n", "deploy/main.jsonnet:1:6", "“Unknown variable: foo”", ""),
         (
             "RUNTIME ERROR: lib/web.libsonnet:(2:8)-(3:1) Unexpected\n\tdeploy/main.jsonnet:1:6-26\tx",
@@ -48,12 +48,17 @@ def test_the_innermost_frame_of_the_commit_is_the_place() -> None:
             "",
         ),
         (
-            "stack overflow, try to reduce\n    deploy/main.jsonnet:1:12-19: x",
+            "RUNTIME ERROR: max stack frames exceeded.\n\tdeploy/main.jsonnet:1:12-18\tx\n\t...\n",
             "deploy/main.jsonnet:1:12",
             "recurses deeper than 500 calls",
             "end",
         ),
-        ("external variable is not defined: zone", "deploy/main.jsonnet", "external variable zone isn't set", "extVars: {zone: …}"),
+        (
+            "RUNTIME ERROR: undefined external variable: zone",
+            "deploy/main.jsonnet",
+            "external variable zone isn't set",
+            "extVars: {zone: …}",
+        ),
         (
             "RUNTIME ERROR: Undefined external variable: zone",
             "deploy/main.jsonnet",
@@ -67,9 +72,9 @@ def test_the_innermost_frame_of_the_commit_is_the_place() -> None:
             "topLevelArguments",
         ),
         ("only functions can be called, got null", "deploy/main.jsonnet", "only functions can be called, got null", "std.native"),
-        ("no such field: trim\nThere is field with similar name present: x", "deploy/main.jsonnet", "no such field: trim", "std.trim"),
+        ("RUNTIME ERROR: function parameter x not bound in call.\n\tx", "deploy/main.jsonnet", "argument x isn't given", "topLevel"),
         ("", "deploy/main.jsonnet", "failed and said nothing", ""),
-        ("runtime error: two\nlines\x1b[31m", "deploy/main.jsonnet", "“two lines\\x1b[31m”", ""),
+        ("RUNTIME ERROR: two\nlines\x1b[31m", "deploy/main.jsonnet", "“two lines\\x1b[31m”", ""),
     ],
 )
 def test_messages_are_reduced_to_their_cause(said: str, place: str, message: str, fix: str) -> None:
@@ -79,8 +84,8 @@ def test_messages_are_reduced_to_their_cause(said: str, place: str, message: str
 
 
 def test_a_message_is_bounded_and_frames_of_elsewhere_are_passed_over() -> None:
-    assert len(told("runtime error: " + "x" * 100_000).message) <= 602
-    assert told("runtime error: a\n    /etc/passwd:1:2-3: x").place == "deploy/main.jsonnet"
+    assert len(told("RUNTIME ERROR: " + "x" * 100_000).message) <= 602
+    assert told("RUNTIME ERROR: a\n\t/etc/passwd:1:2-3\tx").place == "deploy/main.jsonnet"
 
 
 def test_go_names_an_import_and_the_worker_knows_where_it_was_looked_for() -> None:
