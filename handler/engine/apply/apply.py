@@ -25,17 +25,18 @@ from handler.engine.apply.wait_deleted import Report, unreported, wait_until_gon
 from handler.engine.planner.join_errors import raise_together
 from handler.engine.planner.planner import Planned, Planner
 from handler.engine.planner.server_answers import NO_DRY_RUN
+from handler.health.kstatus import judge
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Moved, NotReady, PlanRefused, PlanStale, Problem
 from handler.model.hidden_fields import WHOLE, HiddenFields
 from handler.model.manifest import Manifest
-from handler.model.names import GroupKind, Identity, Resource, kubectl
+from handler.model.names import GroupKind, Identity, Resource, identity_of, kubectl
 from handler.model.plan import Action, Cause, Change
 from handler.plan.admission import CRD, NAMESPACE, Desired
 from handler.plan.diff import field_changes
 from handler.plan.retention import STATEFUL_SET
 
 _TRIES = 3
-_READY_TIMEOUT = 60.0
+_READY_TIMEOUT, _SETTLES = 60.0, 1.0  # seconds for which a CRD or Namespace is waited for, and after which the record says so
 _CRD_LAG = (0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 1.0)  # seconds between looks at whether the server has taken a changed CRD in
 CREATE_ONLY = "1"
 """A resourceVersion without a uid: an absent object is created, one that came meanwhile answers 409 and is judged like any other."""
@@ -72,7 +73,8 @@ class Applier:
     """Carries out one plan under one Lease, several stages at once if need be. `between`: called before each stage (suspend, shutdown).
 
     `removed`: objects deleted beside pruning, by a step or a recreate; `noted`: called with what was written, before anything follows it.
-    `lingering`: called with objects that aren't gone yet; `wrote`: called with changes once written.
+    `lingering`: called with objects that aren't gone yet; `wrote`: called with changes once written; `unsettled`: called with a line of
+    each CRD and Namespace that doesn't stand yet, as the cluster says why.
     """
 
     planner: Planner
@@ -87,6 +89,7 @@ class Applier:
     noted: Callable[[Sequence[Desired]], None] = lambda _: None
     lingering: Report = unreported
     wrote: Callable[[Sequence[Change]], None] = lambda _: None
+    unsettled: Callable[[tuple[str, ...]], None] = lambda _: None
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -295,12 +298,41 @@ class Applier:
         if not wanted:
             return
         asked = [(self.planned.desired[identity].resource, identity) for identity in wanted]
-        missing = until(self._api, asked, _stands, _READY_TIMEOUT, self.fence, self.planner.ours.selector)
+        unsettled = _Unsettled(self.fence, self.unsettled)
+        missing = until(self._api, asked, unsettled.stands, _READY_TIMEOUT, unsettled.look, self.planner.ours.selector)
+        unsettled.tell(())
         if missing:
             seen = f"does not stand after {_READY_TIMEOUT:.0f} s"
-            raise NotReady(*(Problem(str(identity), seen, fix=kubectl("describe", identity)) for identity, _ in missing))
+            whys = {identity: f": {unsettled.why[identity]}" if unsettled.why.get(identity) else "" for identity, _ in missing}
+            raise NotReady(*(Problem(str(one), f"{seen}{why}", fix=kubectl("describe", one)) for one, why in whys.items()))
         if any(identity.group_kind == CRD for identity in wanted):
             self.planner.discovery.refresh()
+
+
+@dataclass(slots=True)
+class _Unsettled:
+    """Says why CRDs and Namespaces don't stand yet, once that takes longer than a moment."""
+
+    fence: Callable[[], None]
+    report: Callable[[tuple[str, ...]], None]
+    why: dict[Identity, str] = field(default_factory=dict)
+    told: tuple[str, ...] = ()
+    begun: float = field(default_factory=time.monotonic)
+
+    def stands(self, live: dict[str, Any]) -> bool:
+        identity = identity_of(live)
+        self.why[identity] = "" if _stands(live) else judge(live, 0, 0.0).message
+        return _stands(live)
+
+    def look(self) -> None:
+        self.fence()
+        if time.monotonic() - self.begun >= _SETTLES:
+            self.tell(tuple(f"{identity}: {why}" for identity, why in sorted(self.why.items()) if why))
+
+    def tell(self, lines: tuple[str, ...]) -> None:
+        if lines != self.told:
+            self.told = lines
+            self.report(lines)
 
 
 def _leaving(change: Change, paths: Collection[str]) -> Change:

@@ -218,6 +218,9 @@ def autoscaler(live: Object, now: float) -> Health:
     return stands(active.said) if active.false and active.reason != "ScalingDisabled" else HEALTHY
 
 
+_COMING = ("Installing", "InvalidCABundle")  # the second: cert-manager, or its operator, puts the authority of the conversion webhook in
+
+
 def definition(live: Object, _now: float) -> Health:
     """A CustomResourceDefinition is served under the names it asks for."""
     names, established = condition(live, "NamesAccepted"), condition(live, "Established")
@@ -225,9 +228,9 @@ def definition(live: Object, _now: float) -> Health:
         return fails(names.said or "its names aren't accepted")
     if established.true:
         return HEALTHY
-    if established.false and established.reason != "Installing":
+    if established.false and established.reason not in _COMING:
         return fails(established.said or "isn't established")
-    return waits("isn't established yet")
+    return waits(f"isn't established yet: {established.said}" if established.reason == _COMING[1] else "isn't established yet")
 
 
 def namespace(live: Object, _now: float) -> Health:
