@@ -51,10 +51,17 @@ def _answer(programs: Sequence[tuple[str, Callable[[Any], Any] | None]], live: d
             return Answer(name, spent=cel.SPENT in str(error), wrong=_plain(str(error)))
         kind = value.type().name()
         if kind != "BOOL":
-            return Answer(name, wrong=_plain(str(value.plain_value())) if kind == "ERROR" else f"is no truth value but {kind.lower()}")
+            return Answer(name, wrong=_failed(value) if kind == "ERROR" else f"is no truth value but {kind.lower()}")
         if value.value():
             return Answer(name)
     return Answer(NOTHING)
+
+
+def _failed(value: Any) -> str:
+    try:
+        return _plain(str(value.plain_value()))
+    except TypeError:  # the library takes an optional for an error, and can't say which
+        return "is no truth value but an optional: write .orValue(false) behind it"
 
 
 def _plain(words: str) -> str:

@@ -14,6 +14,7 @@ from handler.engine.health import custom_health
 from handler.engine.health.custom_health import FUNCTIONS, KILLED, PAUSE, CustomHealth
 from handler.model.health import Answer, Health, Status
 from handler.model.names import GroupKind, identity_of
+from handler.render.cel_expressions import judge
 from handler.render.sandbox import Sandbox
 
 OFFER = HealthCheckExpr(
@@ -229,3 +230,9 @@ def test_no_render_child_is_started_without_health_check_exprs(sandbox: Sandbox)
         assert own._beside == {}
         CustomHealth([OFFER], own).verdicts([live({"phase": "Open"})])
         assert list(own._beside) == [FUNCTIONS]
+
+
+@pytest.mark.parametrize("expression", ["optional.of(status.?phase)", "optional.ofNonZeroValue(status.phase)", "optional.none()"])
+def test_an_optional_is_no_truth_value_and_kills_no_child(expression: str) -> None:
+    (answer, _) = judge({"entries": [["", "", expression]], "of": [0]}, [json.dumps(live({"phase": "Open"})).encode()])
+    assert Answer.decode(answer or b"").wrong.startswith("is no truth value")
