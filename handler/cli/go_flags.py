@@ -65,13 +65,16 @@ def _truth(flag: str, value: str) -> bool:
 
 def go_int(text: str) -> int:
     """Return a whole number as Go writes it. Raises ValueError."""
-    return int(text, 8 if re.fullmatch("[+-]?0[0-7]+", text) else 0)
+    found = int(text, 8 if re.fullmatch("[+-]?0[0-7_]+", text) else 0)
+    if text != text.strip() or not -(2**63) <= found < 2**63:
+        raise ValueError(text)
+    return found
 
 
 def go_duration(text: str) -> float | None:
     """Return the seconds of a duration as Go writes it; None if it isn't one."""
-    if text == "0":  # the only number without a unit
+    if text in ("0", "+0", "-0"):  # the only number without a unit
         return 0.0
-    if not re.fullmatch(f"(?:{_PART})+", text):
+    if not re.fullmatch(f"[+]?(?:{_PART})+", text):
         return None
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, text))

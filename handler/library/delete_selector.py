@@ -10,9 +10,12 @@ from typing import Any
 from handler.cluster.vendor_models import body_of
 from handler.model.errors import AnnealError
 
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
+_KEY = rf"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?{_NAME}"
+_VALUE = rf"(?:{_NAME})?"
 _TERM = re.compile(
-    r"\s*(?:(?P<absent>!)\s*(?P<lacks>[\w./-]+)|(?P<key>[\w./-]+)"
-    r"(?:\s*(?P<sign>==|=|!=)\s*(?P<value>[\w.-]*)|\s+(?P<among>in|notin)\s*\((?P<values>\s*[\w.-]*\s*(?:,\s*[\w.-]*\s*)*)\))?)\s*(?:,(?=.)|$)"
+    rf"\s*(?:(?P<absent>!)\s*(?P<lacks>{_KEY})|(?P<key>{_KEY})(?:\s*(?P<sign>==|=|!=)\s*(?P<value>{_VALUE})"
+    rf"|\s+(?P<among>in|notin)\s*\((?P<values>\s*{_VALUE}\s*(?:,\s*{_VALUE}\s*)*)\))?)\s*(?:,(?=.)|$)"
 )
 _WAY = "give at least one label that what may go carries: delete_selector={'app': 'shop'}"
 

@@ -60,6 +60,7 @@ def test_a_go_command_line_is_read(given: str, read: str) -> None:
         (".5m", 30.0),
         ("2us", 2e-6),
         ("0", 0.0),
+        ("+1m", 60.0),
         ("1m 0s", None),
         ("60", None),
         ("", None),
@@ -70,9 +71,15 @@ def test_a_go_duration_is_read(text: str, found: float | None) -> None:
     assert go_duration(text) == (found if found is None else pytest.approx(found))
 
 
-@pytest.mark.parametrize(("text", "found"), [("5", 5), ("-1", -1), ("0x10", 16), ("017", 15), ("1_000", 1000), ("0", 0)])
+@pytest.mark.parametrize(("text", "found"), [("5", 5), ("-1", -1), ("0x10", 16), ("017", 15), ("1_000", 1000), ("0", 0), ("0_7", 7)])
 def test_a_go_number_is_read(text: str, found: int) -> None:
     assert go_int(text) == found
+
+
+@pytest.mark.parametrize("text", [" 5", "5 ", "0x8000000000000000"])
+def test_what_is_no_go_number_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^\s*[0-9]"):
+        go_int(text)
 
 
 @pytest.mark.parametrize(
