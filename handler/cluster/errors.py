@@ -126,7 +126,8 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
         denied = _denied(status, body, place, method, subject, shown)
         denied.said = said
         return denied
-    if status == 500 and _STRUCTURE.match(_message(body)):
+    misshapen = status == 500 and bool(_STRUCTURE.match(_message(body)))
+    if misshapen:
         status, reason = 422, "Invalid"
     if status == 500 and _UNCONVERTED.match(_message(body)):
         status, reason = 422, ApiRefused.UNCONVERTED
@@ -138,7 +139,7 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
     if status == 409 or any(cause.get("field") == "metadata.uid" for cause in _causes(body)):
         return Moved.of(subject, f"{method} answered {status}: {shown}")  # 422 on the uid: another object of the same name
     error = _api_refused(subject, shown, status, reason)
-    error.said = said
+    error.said, error.misshapen = said, misshapen
     error.causes = () if place.secret else tuple(_field_causes(body))
     return error
 

@@ -231,7 +231,8 @@ class FieldCause:
 class ApiRefused(AuthorError, code="api-refused"):
     """The API server refused an object for what is in it (400, 404, 409, 422). `status`, `reason`: the server's, or UNCONVERTED, FORGOTTEN.
 
-    `causes`: the field errors, where the server gives them; they may quote values, so none of a Secret's are kept.
+    `causes`: the field errors, where the server gives them; they may quote values, so none of a Secret's are kept. `misshapen`: an apply's
+    body has the wrong shape, such as a list key twice, whatever lives under its name.
     """
 
     UNCONVERTED = "Unconverted"  # the API version of an entry of its managedFields doesn't know a field that it has
@@ -243,6 +244,7 @@ class ApiRefused(AuthorError, code="api-refused"):
         self.status = status
         self.reason = reason
         self.causes: tuple[FieldCause, ...] = ()
+        self.misshapen = False
 
 
 class RolloutFailed(AuthorError, code="rollout-failed"):

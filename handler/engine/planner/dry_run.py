@@ -21,7 +21,7 @@ from handler.engine.planner.expired_jobs import RecordedJobs, asks_siblings, don
 from handler.engine.planner.live_dry_run import LiveDryRun
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, MissingDependencies, is_by_schema, placed
 from handler.engine.planner.siblings import SiblingQuestions
-from handler.engine.planner.stand_in import StandIn, mistakes_of
+from handler.engine.planner.stand_in import StandIn, check_elsewhere, mistakes_of
 from handler.model.errors import AccessDenied, AnnealError, ApiRefused, ClusterUnavailable, Moved, Problem
 from handler.model.names import Identity, Resource
 from handler.model.plan import Action, Change
@@ -167,7 +167,7 @@ class DryRun:
         body = item.manifest.body()
         body["metadata"]["namespace"] = stand_in
         try:
-            DryRunner(self.api).check(item.resource, body)
+            check_elsewhere(self.api, item.resource, body)
         except (ApiRefused, AccessDenied) as error:
             return self._refused_in_stand_in(item, need, error)
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 from collections.abc import Collection
@@ -13,7 +14,7 @@ from handler.cluster.live import probe
 from handler.cluster.write import DryRunner
 from handler.config.settings import Target
 from handler.engine.planner.server_answers import is_by_schema
-from handler.model.errors import AccessDenied, ApiRefused, Problem
+from handler.model.errors import AccessDenied, ApiRefused, Moved, Problem
 from handler.model.hidden_fields import without
 from handler.model.manifest import canonical
 from handler.model.names import Identity, Resource
@@ -60,6 +61,23 @@ def scratch(body: dict[str, Any], item: Desired) -> dict[str, Any]:
     return body
 
 
+def check_elsewhere(api: Api, resource: Resource, body: dict[str, Any]) -> None:
+    """Dry-run a body in an object's stead, as if nothing lived under its name there. Raises ApiRefused, AccessDenied.
+
+    A namesake would be merged with it, so that its create is asked about: mutation, validation and admission come before the look whether
+    it exists. What only an apply refuses, a list key that comes twice, is refused before that meets what lives.
+    """
+    runner = DryRunner(api)
+    try:
+        if not runner.check(resource, body)["metadata"].get("resourceVersion"):
+            return
+    except (ApiRefused, AccessDenied, Moved) as error:
+        if isinstance(error, ApiRefused) and error.misshapen:
+            raise
+    with contextlib.suppress(Moved):  # AlreadyExists: it is judged
+        runner.create(resource, body)
+
+
 def mistakes_of(api: Api, item: Desired, body: dict[str, Any] | None, namespace: str = "") -> list[Problem]:
     """Dry-run a body in an object's stead, and return what is invalid whatever it names and wherever it is; None: nothing can be."""
     if body is None:
@@ -67,7 +85,7 @@ def mistakes_of(api: Api, item: Desired, body: dict[str, Any] | None, namespace:
     if namespace:
         body["metadata"]["namespace"] = namespace
     try:
-        DryRunner(api).check(item.resource, body)
+        check_elsewhere(api, item.resource, body)
     except (ApiRefused, AccessDenied) as error:
         if is_by_schema(error, 422):
             name, own = body["metadata"]["name"], item.identity.name
