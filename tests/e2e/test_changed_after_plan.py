@@ -56,6 +56,32 @@ def test_an_object_changed_after_the_plan_keeps_its_ignored_fields(shop: Shop, w
     assert live["metadata"]["annotations"]["touched"] == "yes", "it goes once a plan has shown it"
 
 
+def test_a_plan_doesnt_show_what_a_controller_writes_while_it_is_made(shop: Shop, wired: Wire) -> None:
+    """Between the LIST and the dry-run, as it writes a revision or a status."""
+    shop.push(config_map(shop.name, "a"))
+    shop.applied()
+    shop.push(config_map(shop.name, "a", {"key": "2"}))
+    touch = partial(shop.kubectl.run, "annotate", "configmap", "a", "-n", shop.name, "seen=1", "--field-manager=a-controller")
+    wire = wired()
+
+    def meet(_: Handler) -> bool:
+        touch()
+        return True
+
+    def is_dry(method: str, path: str) -> bool:
+        return method == "PATCH" and "/configmaps/a?" in path and "dryRun=All" in path
+
+    wire.meet(1, meet, is_dry)
+    plan = shop.handler_at(wire.kubeconfig).run(shop.job(dry_run=True)).plan
+    assert sum(is_dry(*asked) for asked in wire.seen) == 2, "asked again, once"
+    assert plan
+    (change,) = plan.writes
+    assert [(field.path, field.live, field.declared) for field in change.fields] == [("data.key", "1", "2")]
+    live = shop.live(config_map(shop.name, "a"))
+    assert live
+    assert change.resource_version == live["metadata"]["resourceVersion"]
+
+
 def create(shop: Shop, document: Document) -> None:
     shop.kubectl.run("create", "-f", "-", given=json.dumps(document))
 

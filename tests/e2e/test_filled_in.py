@@ -113,7 +113,7 @@ def node(shop: Shop) -> tuple[list[Document], Callable[[], object]]:
 
 
 def token(shop: Shop) -> tuple[list[Document], Callable[[], object]]:
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "app", "namespace": shop.name}}
+    account: Document = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "app", "namespace": shop.name}}
     account["secrets"] = [{"name": "app-token-abcde"}]
     held = secret(shop.name, "token", "", annotations={"kubernetes.io/service-account.name": "app"})
     held |= {"type": "kubernetes.io/service-account-token", "data": {"ca.crt": "AA==", "namespace": "AA==", "token": "AA=="}}

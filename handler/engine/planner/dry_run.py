@@ -194,7 +194,7 @@ class DryRun:
             return found
         return [terminating(live, each) if isinstance(each, Change) else each for each in found]
 
-    def _present(self, item: Desired, live: dict[str, Any]) -> list[Finding]:
+    def _present(self, item: Desired, live: dict[str, Any], *, settled: bool = False) -> list[Finding]:
         ours, kept = is_member(live, item.identity, self.ours), self.judge.kept(item, live)
         former = self.ours.is_former(live, item.identity)
         if kept:
@@ -207,10 +207,15 @@ class DryRun:
         if odd:
             self.notes.append(f"{item.identity}: {odd}")
         judged = as_ours(live, item.identity, self.ours.marks) if giver else live
-        asked = LiveDryRun(
-            self.api, self.judge, self.missing, self.is_served, self.comparison.effective(item, live), live, judged, adopted=not ours
-        )
-        found = asked.findings()
+        effective = self.comparison.effective(item, live)
+        asked = LiveDryRun(self.api, self.judge, self.missing, self.is_served, effective, live, judged, adopted=not ours, settled=settled)
+        try:
+            found = asked.findings()
+        except Moved:
+            if settled:
+                raise
+            again = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
+            return self._present(item, again.get(item.identity, live), settled=True)
         if former:
             return [relabelled(self.ours, each) if isinstance(each, Change) else each for each in found]
         return [taken_from(str(giver), each) if giver and isinstance(each, Change) else each for each in found]

@@ -16,9 +16,9 @@ from handler.cluster.write import DryRunner, forgetting
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, MissingDependencies, is_by_schema, placed
 from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.api_groups import is_certainly_custom
-from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable, Problem
+from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable, Moved, Problem
 from handler.model.manifest import at, canonical, items_at
-from handler.model.names import Resource
+from handler.model.names import Resource, uid_and_version
 from handler.model.plan import Action, Change
 from handler.plan import crd_schema, live_only_fields
 from handler.plan import missing_objects as missing
@@ -37,7 +37,10 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LiveDryRun:
-    """Asks about one live object. `judged`: it, with our marks where a sibling gives it up; `adopted`: it isn't ours yet."""
+    """Asks about one live object. `judged`: it, with our marks where a sibling gives it up; `adopted`: it isn't ours yet.
+
+    `settled`: what another writes between the read of `live` and the server's answer is taken for the apply's.
+    """
 
     api: Api
     judge: Judge
@@ -47,9 +50,10 @@ class LiveDryRun:
     live: Object
     judged: Object
     adopted: bool
+    settled: bool = False
 
     def findings(self) -> list[Finding]:
-        """Return what becomes of the object: a change, mistakes, or rights that are missing."""
+        """Return what becomes of the object: a change, mistakes, or rights that are missing. Raises Moved: another wrote it meanwhile."""
         if self._is_forgotten():
             return self._moved()
         try:
@@ -58,6 +62,9 @@ class LiveDryRun:
             return self._refused(error, self._taken_over(self.live))
         except ClusterUnavailable as error:
             return [self._later(self.missing.dead.unjudged(self.item, error, is_new=False), self._taken_over(self.live))]
+        version = wanted["metadata"].get("resourceVersion")  # a dry-run answers with that of what it was merged with
+        if not self.settled and version and version != uid_and_version(self.live)[1]:
+            raise Moved.of(str(self.item.identity), "was written since it was read")
         live = self.live if managed_fields(self.live) else _noted(self.live, wanted)
         return replace(self, live=live)._judged(wanted)  # noqa: SLF001 - of itself
 
