@@ -103,6 +103,11 @@ class LastSeenByPlace(Generic[T]):
         with self._lock:
             return {place: sight.what for place, sight in self._known.items() if sight.what is not None}
 
+    def sight(self, place: Hashable) -> LastSeen[T]:
+        """Return what one place has shown last."""
+        with self._lock:
+            return self._known.get(place, LastSeen())
+
     def _seen(self, place: Hashable, look: Callable[[], T]) -> LastSeen[T]:
         at = time.time()
         sight = LastSeen(look(), at)
@@ -114,8 +119,7 @@ class LastSeenByPlace(Generic[T]):
         return sight
 
     def _last(self, place: Hashable, trouble: AnnealError) -> LastSeen[T]:
-        with self._lock:
-            return replace(self._known.get(place, LastSeen()), trouble=trouble)
+        return replace(self.sight(place), trouble=trouble)
 
 
 def aged(at: float) -> dict[str, Any]:

@@ -167,6 +167,15 @@ class Connections:
             ("metrics",), lambda: PrometheusClient(self.settings.prometheus, self.secrets, anywhere=self._options.any_metrics)
         )
 
+    def members(self, target: Target) -> int:
+        """Return how many objects live with a target's marks, by its own rights: asked where it has no record. Raises AnnealError."""
+        from handler.engine.planner.planner import Planner
+        from handler.engine.run.recovery_scan import scan
+        from handler.plan.inventory import TargetMarks
+
+        marks = TargetMarks.of(target.name, self.settings.state_namespace)
+        return scan(Planner(target, marks.applyset, self.brief_api(target, impersonated=True), self.discovery(target))).count
+
     def store(self, target: Target) -> StateStore:
         """Return the record of a target."""
         return self._store(target, self.objects)

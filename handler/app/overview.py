@@ -44,6 +44,7 @@ _LOG = logging.getLogger("anneal.status")
 DEADLINE = 4.0
 """Seconds that clusters and git hosts have to answer: with what a start takes, the whole command ends within five."""
 EXPLAINED = 20  # targets in trouble whose records are read whole
+SCANNED = 3  # targets without a record whose members are looked for: a LIST of every kind each
 _AT_ONCE = 8
 _TICK = 0.25  # seconds after which what is known so far is shown again
 
@@ -214,7 +215,7 @@ class Overview:
             return row
         metadata = found.states.get(state_name(target.name))
         if metadata is None:
-            return replace(row, recorded=False)
+            return replace(row, recorded=False, members=before.members)
         summary = record_summaries.summary_of(metadata, self._settings, target.name)
         return replace(
             row, recorded=True, summary=record_summaries.summary_now(summary or Summary(), found.pulse.watched, now, self._settings)
@@ -228,6 +229,15 @@ class Overview:
             if uid and not (row.whole or row.trouble):
                 key = ("record", row.target.cluster, row.target.name)
                 self._ask(key, _AT_ONCE, partial(self._read, row.target, uid), partial(self._saw_whole, row.target))
+
+        for row in [row for row in self._sorted() if row.recorded is False and not row.target.is_template][:SCANNED]:
+            if row.members is None:
+                key = ("members", row.target.cluster, row.target.name)
+                self._ask(key, 1, partial(self._ways.members, row.target), partial(self._saw_members, row.target.name))
+
+    def _saw_members(self, name: str, found: int | AnnealError) -> None:
+        if name in self._rows:
+            self._rows[name] = replace(self._rows[name], members=found if isinstance(found, int) else 0)
 
     def _is_known(self, row: TargetRow) -> bool:
         """Whether a row is known: no record, or a usable summary of this target as it is configured. A pin's reason is in the record."""

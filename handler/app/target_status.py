@@ -44,6 +44,7 @@ DEADLINE = 0.8
 KEPT = 100  # targets whose whole state is kept for when their cluster doesn't answer
 MOST = 200  # items of a list that are shown; beside it stands how many there are
 HELD = 2000  # of what is held: a person who approves it sees all of it, if that is possible
+_SCAN_EVERY = 60.0  # seconds
 READABLE = 50  # targets whose deliveries are read for one answer
 Json = dict[str, Any]
 Awaits = Callable[[Target, State | None], Sequence[Awaited]]
@@ -60,7 +61,7 @@ class ClusterSeen:
 class TargetStatusReader:
     """Reads records of one configuration's targets by `objects` (raises AnnealError). Safe to share between threads.
 
-    `awaits`: what a target that follows others waits for, by its record.
+    `awaits`: what a target that follows others waits for, by its record; `members`: how many objects of one without a record live.
     """
 
     def __init__(
@@ -69,10 +70,12 @@ class TargetStatusReader:
         objects: Callable[[Target], Readable],
         deadline: float = DEADLINE,
         awaits: Awaits = lambda _target, _state: (),
+        members: Callable[[Target], int] | None = None,
     ) -> None:
         self._settings = settings
         self._objects = objects
-        self._awaits = awaits
+        self._awaits, self._members = awaits, LastSeenByPlace[int](KEPT)
+        self._scan = members
         self._looks = ClusterLooks(deadline)
         self._clusters, self._states = LastSeenByPlace[ClusterSeen](len(settings.targets)), LastSeenByPlace["State | None"](KEPT)
 
@@ -111,7 +114,16 @@ class TargetStatusReader:
             raise NoInstance.of(f"target {name}", "has no record", fix=advice("anneal status {}", template_of(name)))
         awaited = self._awaits(target, sight.what) if target.revision.promoted and not sight.trouble else ()
         counted = {"instances": self._counts(target)} if _is_template(target) else {}
-        return {**_detail(target, sight), **counted, "promotion": [each.facts() for each in awaited]}
+        asks = self._scan is not None and not (sight.what or sight.trouble or _is_template(target))
+        lost = {"members": self._living(target)} if asks else {}
+        return {**_detail(target, sight), **counted, **lost, "promotion": [each.facts() for each in awaited]}
+
+    def _living(self, target: Target) -> int | None:
+        """Return how many objects of a target without a record live, asked once a minute; None: not known."""
+        known = self._members.sight(target.name)
+        if self._scan and time.time() - known.at > _SCAN_EVERY:
+            known = self._members.all(self._looks, {target.name: partial(self._scan, target)}, PATIENCE)[target.name]
+        return known.what
 
     def _counts(self, template: Target) -> Json:
         sight = self._clusters.all(self._looks, {template.cluster: partial(self._summaries, template)})[template.cluster]

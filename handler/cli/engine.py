@@ -83,7 +83,7 @@ def _engine(
         secrets = Rotation(settings, os.environ, needs=RUNS, fetch=services.fetch)
         log.configure(level=session.log_level)
         handler = Handler(known(settings), secrets, sandbox, os.environ, options, tables=session.added, services=services)
-        reader = TargetStatusReader(settings, handler.records, awaits=AwaitedLooks(handler))
+        reader = TargetStatusReader(settings, handler.records, awaits=AwaitedLooks(handler), members=handler.members)
         survey = TickSurvey(settings, handler)
         queue = SqsQueue(url, longest_wait=WAIT) if url else None
         parts = Parts(handler.run, reader, handler.requests, survey.look, queue, ways=handler, events=events)

@@ -82,7 +82,9 @@ def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
     if pause := suspension(row.target, row.state, row.now):
         return _CONFIGURED if pause is CONFIGURED else NextStep("it is suspended; to go on:", advice("anneal resume {}", name))
     if row.state is None:
-        return _from_promoters(name, row.newest, "it never ran") or NextStep("it never ran", advice("anneal apply {}", name))
+        lost = f"its record is missing, and {many(row.members or 0, 'object')} of it live: a run finds them again, and prunes nothing"
+        seen = lost if row.members else "it never ran"
+        return _from_promoters(name, row.newest, seen) or NextStep(seen, advice("anneal apply {}", name))
     again = f"; live is looked at again {until(row.state.drift_due, row.now)}" if row.state.drift_due else ""
     return (
         _from_people(name, row.state)

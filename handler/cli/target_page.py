@@ -59,7 +59,8 @@ def lines(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str, int]]:
 
 def _phase(row: TargetRow) -> str:
     if row.state is None:
-        return "unknown" if row.trouble else "never ran"
+        lost = f"record missing, {many(row.members, 'object')} found" if row.members else "never ran"
+        return "unknown" if row.trouble else lost
     if suspension(row.target, row.state, row.now):
         return "suspended"
     state, rollout = row.state.status, row.state.rollout

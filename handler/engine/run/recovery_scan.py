@@ -19,10 +19,11 @@ from handler.plan.inventory import is_member
 
 @dataclass(frozen=True, slots=True)
 class FoundMembers:
-    """Which kinds have members, and in which namespaces."""
+    """Which kinds have members, in which namespaces, and how many there are."""
 
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
+    count: int = 0
 
 
 def scan(planner: Planner) -> FoundMembers:
@@ -36,7 +37,7 @@ def scan(planner: Planner) -> FoundMembers:
     found = FoundMembers()
     for answer in parallel([partial(_found, planner, [kind], planner.target.namespaces) for kind in kinds]):
         if isinstance(answer, FoundMembers):
-            found = FoundMembers(found.kinds | answer.kinds, found.namespaces | answer.namespaces)
+            found = FoundMembers(found.kinds | answer.kinds, found.namespaces | answer.namespaces, found.count + answer.count)
         elif not isinstance(answer, AccessDenied):
             raise answer
     return found
@@ -45,4 +46,4 @@ def scan(planner: Planner) -> FoundMembers:
 def _found(planner: Planner, kinds: Sequence[Resource], scopes: tuple[str, ...] | None) -> FoundMembers:
     listed = members(planner.api, kinds, planner.ours.selector, scopes, partial=True, vanished=set())
     found = [one for live in listed if is_member(live, one := identity_of(live), planner.ours)]
-    return FoundMembers(frozenset(one.group_kind for one in found), frozenset(one.namespace for one in found) - {""})
+    return FoundMembers(frozenset(one.group_kind for one in found), frozenset(one.namespace for one in found) - {""}, len(found))

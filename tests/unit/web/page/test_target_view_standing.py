@@ -22,7 +22,7 @@ ATTEMPT = Attempt(sha("e"), "b" * 64, "c" * 64, TOKEN, NOON)
     ("state", "word"),
     [
         (WELL, "healthy"),
-        (None, "never ran"),
+        (None, "no record"),
         (blank(commit=sha()), "unknown"),
         (replace(WELL, suspend=Suspend("ada", until=LATER)), "suspended"),
         (replace(full(), suspend=None), "failed"),
