@@ -34,7 +34,6 @@ from handler.cluster.kubeconfig import (
 )
 from handler.cluster.pool import pool_of
 from handler.config.settings import Cluster
-from handler.model.advice import advice
 from handler.model.errors import AnnealError, ClusterUnavailable, KubeconfigInvalid, ServerPinned
 from handler.model.singleflight import SingleFlight
 

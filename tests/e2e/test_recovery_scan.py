@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from handler.app.overview import Overview
+from handler.app.target_row import TargetRow
+from handler.app.target_status import TargetStatusReader
+from handler.cli.follow_up_commands import GivenFlags
+from handler.cli.next_step import next_step
+from handler.cli.target_page import lines
 from handler.config.settings import Prune
 from handler.model.names import PART_OF, identity_of, state_name
 from handler.model.result import Outcome
@@ -43,6 +50,24 @@ def test_a_deleted_record_is_recovered_by_the_inventory_labels(shop: Shop, trigg
     assert result.counts == {"unchanged": 1, "pruned": 1}
     shop.assert_converged()
     assert [(entry.id, entry.counts) for entry in shop.state().history] == [(each.run, each.counts) for each in (result, first)]
+
+
+def test_a_target_whose_record_is_missing_is_said_to_have_lost_it(shop: Shop) -> None:
+    def seen() -> tuple[TargetRow, dict[str, Any]]:
+        (row,) = Overview(shop.settings, shop.handler, deadline=60.0).look([shop.target])
+        return row, TargetStatusReader(shop.settings, shop.handler.records, 60.0, members=shop.handler.members).target(shop.name)
+
+    row, facts = seen()
+    assert (row.phase, row.members, facts["members"]) == ("never-ran", 0, 0)
+    shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"))
+    shop.applied()
+    assert "members" not in seen()[1]
+    forget_state(shop)
+    row, facts = seen()
+    assert (row.phase, row.members, facts["members"]) == ("record-missing", 2, 2)
+    step = next_step(row)
+    assert (step.command, "2 objects of it live" in step.text) == (f"anneal apply {shop.name}", True)
+    assert next(lines(row, GivenFlags()))[0] == f"{shop.name}: record missing, 2 objects found"
 
 
 def test_requests_during_a_recovery_are_left_to_the_run_after_it(shop: Shop, wired: Wire) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from handler import __version__
 from handler.app.connections import Connections
-from handler.app.overview import EXPLAINED, Overview
+from handler.app.overview import EXPLAINED, SCANNED, Overview
 from handler.app.target_row import Level, TargetRow
 from handler.config.git_settings import Repository, SecretRef, directory_url
 from handler.config.settings import Cluster, Settings, Target
@@ -58,6 +58,11 @@ class Ways:
     mute: set[Any] = field(default_factory=set)
     asked: Counter[str] = field(default_factory=Counter)
     never: threading.Event = field(default_factory=threading.Event)
+    living: dict[str, int] = field(default_factory=dict)
+
+    def members(self, target: Target) -> int:
+        self.asked["members"] += 1
+        return self.living.get(target.name, 0)
 
     def _answers(self, what: str, place: Any) -> None:
         self.asked[what] += 1
@@ -190,6 +195,18 @@ def test_a_summary_that_cant_be_read_or_is_of_another_repository_is_read_whole(w
     assert found["moved"].trouble
     assert found["moved"].trouble.code == "target-moved"
     assert (found["new"].phase, found["new"].level) == ("never-ran", Level.OFF)
+
+
+def test_members_are_looked_for_of_the_first_targets_without_a_record_once(ways: Ways) -> None:
+    remember(ways.clusters[EAST], state("one"))
+    names = [target(name) for name in ("one", "a", "b", "c", "d")]
+    looks = Overview(Settings(tuple(names)), cast(Connections, ways), asks=False, deadline=LONG)
+    ways.living = {"a": 7}
+    for _ in range(2):
+        found = {row.target.name: row for row in looks.look(names)}
+    phases = [found[name].phase for name in ("one", "a", "b", "c", "d")]
+    assert phases == ["applied", "record-missing", "never-ran", "never-ran", "never-ran"]
+    assert ways.asked["members"] == SCANNED
 
 
 def test_without_the_right_to_list_each_record_is_read_by_name(ways: Ways) -> None:

@@ -275,6 +275,18 @@ def test_what_the_configuration_suspends_is_suspended_in_either_row(here: FakeOb
     assert (row["suspended"], look.row(name)["suspended"]) == (True, True)
 
 
+def test_what_lives_of_a_target_without_a_record_is_asked_once_a_minute(here: FakeObjects) -> None:
+    asked: list[str] = []
+
+    def members(target: Target) -> int:
+        asked.append(target.name)
+        return 3
+
+    look = TargetStatusReader(settings(), lambda _: here, PATIENCE, members=members)
+    assert [look.target(name).get("members") for name in ("shop-fixed", "shop-dev", "shop-fixed")] == [3, None, 3]
+    assert asked == ["shop-fixed"]
+
+
 def test_a_target_is_shown_whole_and_its_fencing_token_isnt(here: FakeObjects) -> None:
     shown = reader(here, FakeObjects).target("shop-prod")
     state = shown["state"]
