@@ -54,8 +54,8 @@ _TRUSTING = "kubectl{words} config set-cluster --insecure-skip-tls-verify=false 
 class Loaded:
     """One loaded kubeconfig context. `tls`: arguments of a pool; `authorization`: returns that header's value.
 
-    `proxy`: None: not configured. `verified`: the server's certificate is checked. `trusting`, `sign_in`: the commands that have it checked,
-    and that set the user's credentials.
+    `proxy`: None: not configured. `verified`: the server's certificate is checked. `trusting`, `sign_in`: the commands that have it
+    checked, and that set the user's credentials.
     """
 
     host: str

@@ -6,11 +6,13 @@ A file that was rendered before is neither fetched nor read again: cost follows 
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any, TypeVar
 
+from handler.model.advice import advice
 from handler.model.errors import ManifestInvalid, PathMissing, Problem, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
@@ -25,6 +27,10 @@ from handler.render.sandbox import Sandbox
 from handler.render.tree_files import MAX_FILES, MAX_TOTAL
 
 T = TypeVar("T")
+_GONE = (
+    "correct `path` of the target, or add the directory; a target whose objects others have taken over can be removed; to delete all"
+    " that it has, set prune: {allowEmpty: true}, and commit a directory without manifests: mkdir -p {path} && touch {path}"
+)
 MAX_PROBLEMS = 100  # mistakes shown at once; a person reads no more
 MAX_IGNORE_BYTES = 64 << 10
 MAX_COMPARISONS = 10_000_000  # of paths with ignore rules; a comparison takes about a microsecond
@@ -209,7 +215,7 @@ def directory(tree: Tree, path: str) -> tuple[TreeEntry, dict[str, str]]:
     """Return the directory that a target renders, and what was looked at. Raises PathMissing; SourceRefused: it is a file."""
     resolved = resolve_links(tree, path)
     if resolved.entry is None:
-        fix = "correct `path` of the target, or add the directory; a target whose objects others have taken over can be removed"
+        fix = advice(_GONE, path, posixpath.join(path, ".gitkeep"))
         raise PathMissing.of(printable(path), f"isn't in commit {tree.commit.sha[:12]}", fix=fix)
     if resolved.entry.mode != DIRECTORY:
         raise SourceRefused.of(printable(path), "is a file; `path` of a target names a directory")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -124,3 +126,71 @@ def test_a_path_that_another_program_renders_is_named_or_committed_as_it_is_prin
     shop.push("Committed what it prints")
     paste(shop, apart)
     assert shop.cli.json("apply")["counts"] == {"created": 1}
+
+
+NAMES_VARIABLES = "postBuild: {substituteFrom: [{kind: Secret, name: vars}]}"
+POD = {"serviceAccountName": "runner", "containers": [{"name": "main", "image": "a:1"}]}
+SETTING, DOCUMENT, COMMAND, ANNOTATION = "setting", "document", "command", "annotation"
+PRINTED: dict[str, tuple[str, str, str, str]] = {
+    "a kind": ("ClusterRole", "", r"add to target shop: (clusterScoped: .+)", SETTING),
+    "an account": ("Pod", "", r"declare it in the same path: ({.+}); or", DOCUMENT),
+    "a namespace": ("elsewhere", "", r"create it: (kubectl create namespace [^;]+);", COMMAND),
+    "a variable": ("${N}", "postBuild: {substitute: {A: a}}", r"add (postBuild: .+) to the target", SETTING),
+    "variables": ("${NAME}", NAMES_VARIABLES, r"create it: (kubectl create secret .+); or", COMMAND),
+    "immutable data": ("immutable", "", r"annotate it (\S+: \S+), or", ANNOTATION),
+    "immutable data, by option": ("immutable", "", r"or add to target shop: (.+)", SETTING),
+    "the path": ("gone", "prune: {allowEmpty: true}", r"without manifests: (.+)", COMMAND),
+}
+"""What is lacking -> what git declares, settings before, what is printed, and what it is."""
+
+
+def lacks(shop: Shop, what: str) -> str:
+    """Have git declare what lacks something; return the file."""
+    name, file = shop.namespace, "deploy/odd.yaml"
+    data: dict[str, Any] = {"data": {"value": "1" if what == "immutable" else what}}
+    if what == "ClusterRole":
+        shop.work.write(file, document(what, name, "rbac.authorization.k8s.io/v1", rules=[]))
+    elif what == "Pod":
+        shop.work.write(file, document(what, "odd", spec=POD))
+    elif what == "elsewhere":
+        shop.cli.config.write_text(shop.cli.config.read_text().replace(f"namespaces: [{name}]", f"namespaces: [{name}, {name}-x]"))
+        shop.work.write(file, json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "odd", "namespace": f"{name}-x"}}))
+    elif what == "immutable":
+        shop.work.write(file, document("ConfigMap", "odd", immutable=True, **data))
+        shop.push("Immutable")
+        shop.cli("apply")
+        shop.work.write(file, document("ConfigMap", "odd", immutable=True, data={"value": "2"}))
+    elif what == "gone":
+        shop.cli("apply")
+        shop.work.remove("deploy")
+        shop.work.write("README.md", "nothing is left")
+    else:
+        shop.work.write(file, document("ConfigMap", "odd", **data))
+    return file
+
+
+@pytest.mark.parametrize("lacking", PRINTED)
+def test_what_is_printed_for_what_is_lacking_works_pasted(night: Night, lacking: str) -> None:
+    shop, (what, settings, printed, kind) = night.shop, PRINTED[lacking]
+    shop.configure(settings)
+    file = lacks(shop, what)
+    shop.push("Something is lacking")
+    (problem,) = shop.cli.json("apply", code=1)["problems"]
+    ((way,),) = [found.groups() for found in re.finditer(printed, problem["fix"])]
+    try:
+        if kind == SETTING:
+            paste(shop, way.replace("…", "text"))
+        elif kind == DOCUMENT:
+            shop.work.write("deploy/printed.yaml", way)
+        elif kind == ANNOTATION:
+            body = json.loads((shop.work.directory / file).read_text())
+            shop.work.write(file, json.dumps({**body, "metadata": {**body["metadata"], "annotations": yaml.safe_load(way)}}))
+        else:
+            night.types(f"cd {shlex.quote(str(shop.work.directory))} && {way}")
+        shop.push("As it was printed")
+        if "allowEmpty" in settings:  # it is allowed by its printed command, too
+            night.types(shop.cli("apply", code=3).stdout.partition("allow exactly that: ")[2].splitlines()[0])
+        shop.cli("apply")
+        assert "to create" not in shop.cli("plan").stdout
+    finally:
+        night.kubectl.run("delete", "clusterrole,namespace", shop.namespace, f"{shop.namespace}-x", "--ignore-not-found", "--wait=false")
