@@ -22,7 +22,7 @@ def claim(shop: Shop) -> Iterator[Document]:
     document = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": name}}
     document["spec"] = {**spec, "resources": {"requests": {"storage": "1Gi"}}}
     volume = {**spec, "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/tmp"}, "claimRef": {"name": "data", "namespace": name}}
-    objects = [
+    objects: list[Document] = [
         {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "example.com/none", "allowVolumeExpansion": True},
         {"apiVersion": "v1", "kind": "PersistentVolume", "spec": volume},
     ]

@@ -17,7 +17,7 @@ ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
 MEMORY = {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}
 HALF = {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 50}}
 SOURCE = {"secretKeyRef": {"name": "s", "key": "k"}}
-JOB = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "a:1"}]}}}
+JOB: Document = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "a:1"}]}}}
 JOB_SOURCE = {"template": {"spec": {**JOB["template"]["spec"], "volumes": [{"name": "v"}]}}}
 JOB_SECRET = {"template": {"spec": {**JOB["template"]["spec"], "volumes": [{"name": "v", "secret": {"secretName": "a"}}]}}}
 
@@ -80,11 +80,12 @@ def made(space: str, name: str, spec: Document) -> Document:
 
 def other(kind: str, space: str, name: str, spec: Document) -> Document:
     scaled = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "nothing"}
-    version, full, more = {
+    kinds: dict[str, tuple[str, str, Document]] = {
         "hpa": ("autoscaling/v2", "HorizontalPodAutoscaler", {"maxReplicas": 3, "scaleTargetRef": scaled}),
         "pdb": ("policy/v1", "PodDisruptionBudget", {"selector": {"matchLabels": {"app": "none"}}}),
         "cronjob": ("batch/v1", "CronJob", {"schedule": "0 0 1 1 *", "suspend": True}),
-    }[kind]
+    }
+    version, full, more = kinds[kind]
     spec = {"jobTemplate": {"spec": spec}} if kind == "cronjob" else spec
     return {"apiVersion": version, "kind": full, "metadata": {"name": name, "namespace": space}, "spec": {**more, **spec}}
 

@@ -41,8 +41,9 @@ def grown(kind: str, was: Any, becomes: Any, field: str = "spec.size", reason: s
     """Return what is said where git's value is forbidden beside the live one, which kubectl wrote."""
     above, name = field.split(".")
     metadata = {"namespace": "shop", "managedFields": [entry({f"f:{above}": {f"f:{name}": {}}}, "kubectl-patch", "Update")]}
-    (item,) = desired(document(kind, **{above: {name: becomes}}))
-    return forbidden(item, document(kind, metadata=metadata, **{above: {name: was}}), [FieldCause(field, reason, "no")])
+    declared, lives = ({above: {name: value}} for value in (becomes, was))
+    (item,) = desired({**document(kind), **declared})
+    return forbidden(item, {**document(kind, metadata=metadata), **lives}, [FieldCause(field, reason, "no")])
 
 
 def test_what_may_not_go_back_is_told_with_its_writer_and_the_lines_for_git() -> None:

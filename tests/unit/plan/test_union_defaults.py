@@ -9,17 +9,18 @@ import pytest
 from handler.plan.union_defaults import superseded
 
 ROLLING = {"maxSurge": "25%", "maxUnavailable": "25%"}
-GOES = {"f:spec": {"f:strategy": {"f:rollingUpdate": {".": {}, "f:maxSurge": {}, "f:maxUnavailable": {}}}}}
-VOLUME = {"f:spec": {"f:template": {"f:spec": {"f:volumes": {'k:{"name":"v"}': {"f:emptyDir": {}}}}}}}
+GOES: dict[str, Any] = {"f:spec": {"f:strategy": {"f:rollingUpdate": {".": {}, "f:maxSurge": {}, "f:maxUnavailable": {}}}}}
+VOLUME: dict[str, Any] = {"f:spec": {"f:template": {"f:spec": {"f:volumes": {'k:{"name":"v"}': {"f:emptyDir": {}}}}}}}
 
 
 def deployment(
-    strategy: Any = None, volumes: Any = None, kind: str = "Deployment", version: str = "apps/v1", **fields: Any
+    strategy: Any = None, volumes: Any = None, kind: str = "Deployment", version: str = "apps/v1", theirs: Any = None
 ) -> dict[str, Any]:
     name = "updateStrategy" if kind == "StatefulSet" else "strategy"
-    entry = {"manager": "kubectl", "operation": "Apply", "apiVersion": version, "fieldsV1": fields}
+    written = {"manager": "kubectl", "operation": "Apply", "apiVersion": version, "fieldsV1": theirs}
     spec = {name: strategy, "template": {"spec": {"volumes": volumes}}}
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": "web", "managedFields": [entry] if fields else []}, "spec": spec}
+    metadata = {"name": "web", "managedFields": [written] if theirs else []}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
 LIVE = deployment({"type": "RollingUpdate", "rollingUpdate": ROLLING}, [{"name": "v", "emptyDir": {}}])
@@ -58,14 +59,14 @@ def test_a_volume_with_a_source_isnt_empty(volume: Any, found: dict[str, Any]) -
 
 
 def test_what_somebody_wrote_stays_theirs() -> None:
-    theirs = deployment({"type": "RollingUpdate", "rollingUpdate": ROLLING}, **GOES)
+    theirs = deployment({"type": "RollingUpdate", "rollingUpdate": ROLLING}, theirs=GOES)
     assert superseded(theirs, deployment({"type": "Recreate"})) == {}
 
 
 @pytest.mark.parametrize("about", [{"kind": "DaemonSet"}, {"version": "example.com/v1"}])
 def test_kinds_whose_servers_take_it_as_it_is_are_left_alone(about: dict[str, str]) -> None:
-    live = deployment({"type": "RollingUpdate", "rollingUpdate": ROLLING}, **about)  # type: ignore[arg-type]
-    assert superseded(live, deployment({"type": "Recreate"}, **about)) == {}  # type: ignore[arg-type]
+    live = deployment({"type": "RollingUpdate", "rollingUpdate": ROLLING}, **about)
+    assert superseded(live, deployment({"type": "Recreate"}, **about)) == {}
 
 
 def test_a_stateful_set_excludes_its_own() -> None:
