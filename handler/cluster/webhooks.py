@@ -22,7 +22,7 @@ _LOOK = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfiguratio
 def with_way_out(api: Api, error: ClusterUnavailable, namespace: str) -> ClusterUnavailable:
     """Return the failure of a write with the configurations whose webhook doesn't answer, and how each exempts a namespace."""
     found = []
-    with contextlib.suppress(AnnealError):  # who may not list them is told how to look
+    with contextlib.suppress(AnnealError):  # where they may not be listed, a person looks
         listed = [(kind, live) for kind, resource in CONFIGURATIONS.items() for live in items_at(api.get(resource.path()), "items")]
         found = [_exempting(kind, live, number, namespace) for kind, live in listed for number in _numbers(live, error.webhook)]
     fix = advice("webhook {text} doesn't answer: repair what it calls, or {text}", error.webhook, together(", and ", found) or _LOOK)

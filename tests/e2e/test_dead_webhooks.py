@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from handler.config.settings import Prune
-from handler.model.plan import Action
+from handler.engine.apply.apply import Applier
+from handler.engine.apply.prune import Pruner
+from handler.model.errors import Stopping
+from handler.model.plan import Action, Change
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map
@@ -48,8 +51,15 @@ def guarded(shop: Shop) -> Iterator[Shop]:
 
 
 def impatient(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the shop give up soon what the API server answers with 500."""
-    monkeypatch.setattr(shop.handler.objects(shop.target)._api, "_deadline", 0.5)
+    """Let the shop give up soon what the API server answers with 500, until the configuration is gone."""
+    api, first = shop.handler.objects(shop.target)._api, Pruner.first
+
+    def patient(pruner: Pruner, going: Sequence[Change]) -> None:
+        first(pruner, going)
+        monkeypatch.setattr(api, "_deadline", 60.0)
+
+    monkeypatch.setattr(api, "_deadline", 0.5)
+    monkeypatch.setattr(Pruner, "first", patient)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,6 +89,26 @@ def test_a_dead_webhook_that_git_drops_goes_first_and_what_it_guards_is_written_
     shop.assert_converged()
 
 
+def test_all_configurations_of_a_dead_service_go_first_and_a_run_that_ends_after_that_is_finished(
+    guarded: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, hooks = guarded, [guard(guarded, kind, name=f"{kind.lower()}.example.com") for kind in KINDS]
+    shop.push(*hooks, config_map(shop.name, "changed"), config_map(shop.name, "kept"))
+    shop.applied()
+    impatient(shop, monkeypatch)
+    shop.push(config_map(shop.name, "changed", {"key": "2"}), config_map(shop.name, "kept"))
+
+    def stops(*_: object) -> None:
+        raise Stopping.of("the worker", "stops")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Applier, "judge", stops)
+        assert shop.run().outcome is Outcome.BUSY
+    assert [shop.live(hook) for hook in hooks] == [None, None]
+    assert shop.applied("tick").counts == {"configured": 1, "unchanged": 1}
+    shop.assert_converged()
+
+
 def test_a_dead_webhook_is_applied_again_as_it_was_where_what_it_guards_is_refused(guarded: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop, hook = guarded, guard(guarded, KINDS[1])
     fixed = {**config_map(shop.name, "fixed"), "immutable": True}
@@ -99,6 +129,7 @@ def test_a_dead_webhook_is_applied_again_as_it_was_where_what_it_guards_is_refus
     assert (now["metadata"]["annotations"], now["metadata"]["managedFields"][0]["manager"]) == (was["metadata"]["annotations"], "anneal")
     assert shop.versions([fixed, config_map(shop.name, "other")]) == before
     assert shop.live(config_map("default", shop.name)) is None, "nothing else was written"
+    impatient(shop, monkeypatch)
     shop.push(fixed, config_map(shop.name, "other", {"key": "2"}))
     shop.applied()
     shop.assert_converged()

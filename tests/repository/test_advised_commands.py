@@ -16,7 +16,7 @@ PROSE = {"handler/config/settings.py", "handler/cli/init.py"}
 """Modules whose texts tell what a command is for, instead of advising it."""
 WITHOUT_NAMESPACE = re.compile(
     r"kubectl (?:\S+$|apply\b|config |version|api-resources\b|create namespace |get --raw |get TYPE|get -l|rollout restart\b|[^a-z]"
-    r"|\S+ (?:namespaces? |Namespace/|crd |apiservices?|\[\^))"
+    r"|\S+ (?:namespaces? |Namespace/|crd |apiservices?|\S*webhookconfigurations\b|\{\} \{\} --type=json|\[\^))"
 )
 """What no namespace belongs to, or what names no object: a mention of kubectl, the `-l` of a page over all, a placeholder, a pattern."""
 NEEDS_TARGET = "apply|approve|history|unpin|resume|suspend|retarget|unlock|rollback|replay|prune|plan|rollout"

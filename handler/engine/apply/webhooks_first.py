@@ -1,12 +1,12 @@
 """Deletes the webhook configurations that go before all else, and judges what they guarded; what is refused then brings them back.
 
+An API server that calls a webhook for some seconds more, as each caches configurations, is asked again until the deadline of a request.
+
 Law: nothing else is written before. Killed in between, the configuration is gone, as git has it, and the next run plans without it.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,7 @@ from handler.engine.apply.apply import CREATE_ONLY, Applier
 from handler.engine.apply.prune import Pruner
 from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable, Moved, PlanRefused, Problem
 from handler.model.names import Identity
-from handler.model.plan import Action, Change
-
-_CACHED = 30.0  # seconds for which an API server may call a webhook still whose configuration is gone
-_PAUSE = 0.5
+from handler.model.plan import Action
 
 
 def clear_the_way(pruner: Pruner, applier: Applier) -> None:
@@ -33,27 +30,14 @@ def clear_the_way(pruner: Pruner, applier: Applier) -> None:
     pruner.first(going)
     dead.cleared = True
     guarded = {one for change in going for one in dead.guarded[change.identity]}
+    gone = {each.identity for each in pruner.outcomes if each.writes}
     try:
-        _judge(pruner, applier, [change for change in plan.changes if change.identity in guarded and change.deferred])
+        applier.judge([change for change in plan.changes if change.identity in guarded and change.deferred])
     except (ApiRefused, PlanRefused, AccessDenied, ClusterUnavailable) as error:
-        back = [_applied_again(pruner, one, body) for one, body in saved.items()]
+        back = [_applied_again(pruner, one, body) for one, body in saved.items() if one in gone]
         # tried again it would go and come back each time: what keeps the object now waits for a person
-        kind = PlanRefused if isinstance(error, ClusterUnavailable) and error.webhook else type(error)
+        kind = PlanRefused if back and isinstance(error, ClusterUnavailable) and error.webhook else type(error)
         raise kind(*error.problems, *back) from error
-
-
-def _judge(pruner: Pruner, applier: Applier, guarded: Sequence[Change]) -> None:
-    end = time.monotonic() + _CACHED
-    while True:
-        try:
-            applier.judge(guarded)
-        except ClusterUnavailable as error:
-            if not error.webhook or time.monotonic() > end:
-                raise
-        else:
-            return
-        pruner.fence()
-        time.sleep(_PAUSE)
 
 
 def _applied_again(pruner: Pruner, one: Identity, body: dict[str, Any]) -> Problem:

@@ -2,11 +2,12 @@
 
 Law: git has the configuration deleted anyway; what is found here decides when, and never lets anything else go. It must be a member that
 prune deletes by this plan, fail closed, and match the refused object by rules and selectors; the API server's Status must be the
-InternalError of a webhook's call. The name in its words only narrows that.
+InternalError of a webhook's call. The name in its words only narrows that, to it and to what calls the same Service.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -38,17 +39,28 @@ class DeadWebhooks:
     guarded: dict[Identity, list[Identity]] = field(default_factory=dict)
     cleared: bool = False
     _met: dict[Identity, ClusterUnavailable] = field(default_factory=dict)
+    _seen: dict[tuple[Resource, str], Any] = field(default_factory=dict)
 
     def unjudged(self, item: Desired, error: ClusterUnavailable, *, is_new: bool) -> str:
         """Say for which configuration a refused object waits. Raises the error: it waits for none."""
-        dropped = self._dropped() if error.webhook and not self.cleared else []
-        found = [one for one in dropped if self._guards(one, item, error.webhook, is_new=is_new)]
+        found: list[Identity] = []
+        if error.webhook and not self.cleared:
+            with contextlib.suppress(AccessDenied):
+                found = self._guarding(item, error.webhook, "CREATE" if is_new else "UPDATE")
         if not found:
             raise error
         for one in found:
             self.guarded.setdefault(one, []).append(item.identity)
             self._met[one] = error
         return f"not judged yet: {found[0]} goes first, whose webhook {error.webhook} doesn't answer"
+
+    def _guarding(self, item: Desired, webhook: str, operation: str) -> list[Identity]:
+        """Return the configurations that hold an object up: with the webhook, then with others that call the same Service."""
+        hooks = [(one, each) for one in self._dropped() for each in self._hooks(one) if self._guards(each, item, operation)]
+        named = [(one, each) for one, each in hooks if at(each, "name") == webhook]
+        called = [service for _, each in named if (service := at(each, "clientConfig", "service"))]
+        others = [(one, each) for one, each in hooks if any(_is_same(at(each, "clientConfig", "service"), service) for service in called)]
+        return [*dict.fromkeys(one for one, _ in (*named, *others))]
 
     def put_first(self, prunes: Iterable[Change]) -> tuple[Change, ...]:
         """Return a plan's deletions, those that go first with why. Raises the server's error: one that must isn't among them."""
@@ -77,7 +89,12 @@ class DeadWebhooks:
         return sorted(one for one in self.comparison.candidates if one.group == ADMISSION and one.kind in CONFIGURATIONS)
 
     def _hooks(self, one: Identity) -> list[Any]:
-        return items_at(probe(self.api, [(CONFIGURATIONS[one.kind], "", one.name)]).get(one), "webhooks")
+        return items_at(self._live(CONFIGURATIONS[one.kind], one.name), "webhooks")
+
+    def _live(self, resource: Resource, name: str) -> Any:
+        if (resource, name) not in self._seen:
+            self._seen[resource, name] = next(iter(probe(self.api, [(resource, "", name)]).values()), None)
+        return self._seen[resource, name]
 
     @property
     def notes(self) -> list[str]:
@@ -86,25 +103,20 @@ class DeadWebhooks:
             f"{one} goes first; not judged before it is gone: {', '.join(map(str, sorted(each)))}" for one, each in self.guarded.items()
         ]
 
-    def _guards(self, one: Identity, item: Desired, webhook: str, *, is_new: bool) -> bool:
-        wanted = {"apiGroups": item.resource.group, "resources": item.resource.plural, "operations": "CREATE" if is_new else "UPDATE"}
-        body, name = item.manifest.body(), item.identity.namespace
-        try:
-            hooks = self._hooks(one)
-            spaces = probe(self.api, [(_NAMESPACES, "", name)]).values() if name else []
-        except AccessDenied:
+    def _guards(self, hook: Any, item: Desired, operation: str) -> bool:
+        wanted = {"apiGroups": item.resource.group, "resources": item.resource.plural, "operations": operation}
+        rules = [
+            all({value, "*", "*/*"}.intersection(items_at(rule, key)) for key, value in wanted.items()) for rule in items_at(hook, "rules")
+        ]
+        if at(hook, "failurePolicy") != "Fail" or not any(rules) or not _selects(at(hook, "objectSelector"), item.manifest.body()):
             return False
-        places = [body] if item.identity.group_kind == NAMESPACE else spaces
-        return any(
-            any(
-                all({value, "*", "*/*"}.intersection(items_at(rule, key)) for key, value in wanted.items())
-                for rule in items_at(hook, "rules")
-            )
-            and _selects(at(hook, "objectSelector"), body)
-            and all(_selects(at(hook, "namespaceSelector"), place) for place in places)
-            for hook in hooks
-            if at(hook, "name") == webhook and at(hook, "failurePolicy") == "Fail"
-        )
+        place = self._live(_NAMESPACES, item.identity.namespace) if item.identity.namespace else item.manifest.body()
+        placed = item.identity.namespace or item.identity.group_kind == NAMESPACE
+        return not placed or _selects(at(hook, "namespaceSelector"), place)
+
+
+def _is_same(service: Any, other: Any) -> bool:
+    return [at(service, key) for key in ("namespace", "name")] == [at(other, key) for key in ("namespace", "name")]
 
 
 def _selects(selector: Any, body: Any) -> bool:
