@@ -11,6 +11,7 @@ from handler.model.render import RenderRequest
 from handler.model.tree import ReadSet
 from handler.render import RENDERERS, Sandbox
 from tests.fakes.source_tree import FakeTree
+from tests.rooms.render.jsonnet_expressions import expressions, unlisted_differences
 from tests.rooms.render.jsonnet_programs import ENGINES, PROGRAM, as_json, both, config, data_of, rendered
 from tests.rooms.render.kustomize_trees import public_tools
 
@@ -195,3 +196,8 @@ def test_numbers_in_texts_are_the_references(sandbox: Sandbox, engine: str) -> N
     made = {text: value for text, value in FORMATS.items() if engine == PROGRAM or "parseYaml" not in text}
     files = {MAIN: config("a", f"{{ {', '.join(f't{number}: {text}' for number, text in enumerate(made))} }}")}
     assert list(data_of(rendered(sandbox, files, engine))["a"].values()) == list(made.values())
+
+
+def test_the_engines_make_the_same_of_generated_expressions_but_for_what_is_listed(sandbox: Sandbox) -> None:
+    """A smoke of tests/nightly/test_jsonnet.py."""
+    assert unlisted_differences(sandbox, expressions(374, 57)) == {}
