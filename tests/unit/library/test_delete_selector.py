@@ -60,6 +60,8 @@ def test_a_selector_of_objects_without_labels_is_refused_with_the_way_out(select
         "in (a)",
         "app in a",
         "app>1",
+        "-app=shop",
+        "app=shop-",
         {"app": 1},
         {"app": None},
         {"matchLabels": {"app": "x"}, "app": "y"},
