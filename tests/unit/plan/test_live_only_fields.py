@@ -9,7 +9,7 @@ import yaml
 
 from handler.model.errors import FieldCause
 from handler.plan.diff import text_of
-from handler.plan.live_only_fields import each_without, forbidden, left_null, nulled, refusal
+from handler.plan.live_only_fields import each_without, forbidden, left_null, nulled, refusal, unreleased
 from handler.plan.managed_fields import without
 from tests.unit.plan.samples import desired, document, entry
 
@@ -35,6 +35,16 @@ def test_the_lines_for_git_hold_the_live_values(fields: dict[str, Any], named: s
     assert f"live alone has {named}" in problem.message
     assert "(by kubectl)" in problem.message
     assert yaml.safe_load(problem.fix.partition("write into it ")[2]) == {"spec": lines}
+
+
+def test_what_cannot_be_released_is_named_with_the_version_to_declare() -> None:
+    (item,) = desired(document())
+    others = [{**entry({}, "terraform"), "apiVersion": "v2"}, entry({}, "kubectl", "Update")]
+    live = document(metadata={"managedFields": others})
+    fields = {"f:metadata": {"f:labels": {"f:app": {}}}}
+    assert unreleased(item, live, fields).startswith(f"{item.identity}: metadata.labels.app stays: ")
+    assert "recorded in v2; declare the object in that version" in unreleased(item, live, fields)
+    assert ": what others wrote stays: " in unreleased(item, live, {})
 
 
 def grown(kind: str, was: Any, becomes: Any, field: str = "spec.size", reason: str = "FieldValueForbidden") -> tuple[str, str]:
