@@ -4,7 +4,7 @@
     spec.updateStrategy.rollingUpdate     git declares type: OnDelete of a StatefulSet
     …volumes[name=cache].emptyDir         git declares a source for a volume that had none
 
-Law: only what no manager owns. An apply of what the server filled in leaves that as it is, so nobody can let go of it by git alone; what a
+Law: only what no manager owns. An apply of what the server filled in leaves that as it is, so that git alone can't let go of it; what a
 client wrote is its own. A null in git is no choice. Other unions of the built-in kinds the server clears itself, or needn't.
 """
 
@@ -24,7 +24,7 @@ _ROLLING, _EMPTY = "rollingUpdate", "emptyDir"
 
 
 def superseded(live: dict[str, Any], desired: dict[str, Any]) -> Fields:
-    """Return the fields of a live object that nobody owns and that what git declares excludes."""
+    """Return the fields of a live object that no manager owns and that what git declares excludes."""
     found: Fields = {}
     for path in _excluded(desired) if live.get("apiVersion") in _VERSIONS else ():
         value = at_path(live, path)
@@ -49,5 +49,5 @@ def _set(path: tuple[Step, ...], value: Any) -> Fields:
     """Return what a set of fields has of a map at a path."""
     made: Fields = {".": {}, **{f"f:{name}": {} for name in value}} if value else {}
     for step in reversed(path):
-        made = {f"f:{step}" if isinstance(step, str) else f"k:{json.dumps(dict(step), separators=(',', ':'))}": made}  # type: ignore[arg-type]
+        made = {f"k:{json.dumps(dict(step), separators=(',', ':'))}" if isinstance(step, tuple) else f"f:{step}": made}
     return made

@@ -1,4 +1,4 @@
-"""A claim that somebody has grown: git's size is refused, and the refusal says what lives, who wrote it, and what to write."""
+"""A claim that a person has grown: git's size is refused, and the refusal says what lives, who wrote it, and what to write."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from handler.render.frames import encode
 ENCRYPTED = re.compile(r"ENC\[AES256_GCM,data:[^,\]]*,iv:[^,\]]*,tag:[^,\]]*,type:(\w+)\]")
 
 _SIGN = (
-    "see whether it holds what you mean, for anybody may have edited it: sops decrypt --ignore-mac {path}; then encrypt it anew:"
+    "see whether it holds what you mean, for who edited it isn't known: sops decrypt --ignore-mac {path}; then encrypt it anew:"
     " sops --rotate --ignore-mac -i {path}; or let such files pass for this target: decryption: {mac: ignore}"
 )
 _GO_BACK = "take it back from a commit before, which this lists: git log --oneline -- {path}; then change it by: sops edit {path}"
