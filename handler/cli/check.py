@@ -326,7 +326,7 @@ def reached(api: Api) -> str:
 
 
 def _account(api: Api) -> tuple[str, list[str]]:
-    """Return whose rights were looked at, and the flags by which `anneal rbac` binds exactly that account; where the server doesn't say it, none."""
+    """Return whose rights were looked at, and the flags by which `anneal rbac` binds that account; none: it isn't known."""
     try:
         name, _ = whoami(api)
     except AnnealError:  # before Kubernetes 1.28, or it may not ask

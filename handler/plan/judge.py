@@ -102,7 +102,12 @@ class Judge:
         text = "; ".join(problem.message for problem in told_refusal(error, item.manifest).problems)
         if live is None or not is_immutable(error):
             lives, declare = forbidden(item, live or {}, error.causes)
-            return Problem(str(item.identity), f"{text}{lives}", item.manifest.place, declare or error.problems[0].fix)
+            return Problem(
+                str(item.identity),
+                f"{text}; the live object has {lives}" if lives else text,
+                item.manifest.place,
+                declare or error.problems[0].fix,
+            )
         if not is_member(live, item.identity, self.ours):
             fix = _KEEP if item.identity.group_kind in LASTING else f"{_KEEP}; or delete it yourself: it isn't ours to delete"
             return Problem(str(item.identity), f"an immutable field differs: {text}", item.manifest.place, fix)

@@ -83,7 +83,7 @@ def forbidden(item: Desired, live: dict[str, Any], causes: Sequence[FieldCause])
     differing = [path for path in asked if None not in (at(body, *path), at(live, *path)) and not equal(at(body, *path), at(live, *path))]
     if not differing:
         return "", ""
-    seen = f"; live has {'; '.join(_told(item, live, path) for path in differing[:_NAMED])}"
+    seen = "; ".join(_told(item, live, path) for path in differing[:_NAMED])
     nested = [reduce(lambda below, step: {step: below}, reversed(path), at(live, *path)) for path in differing[:_NAMED]]
     whole = len(nested) == sum(_is_writable(item, live, path) for path in differing[:_NAMED])
     lines = together("; ", (advice("{yaml}: {yaml}", key, value) for each in nested for key, value in each.items())) if whole else ""

@@ -40,7 +40,7 @@ def test_a_claim_that_was_grown_is_declared_as_it_lives(shop: Shop, claim: Docum
     shop.kubectl.run("patch", "pvc", "data", "-n", shop.name, "-p", json.dumps(grown))
     shop.push(claim, config_map(shop.name, "beside"))
     problem = refusal(shop)
-    assert "live has spec.resources.requests.storage: 2Gi (by kubectl-patch)" in problem.message
+    assert "the live object has spec.resources.requests.storage: 2Gi (by kubectl-patch)" in problem.message
     assert written(problem) == grown
     spec = {**claim["spec"], **written(problem)["spec"]}
     shop.push({**claim, "spec": spec}, config_map(shop.name, "beside"))

@@ -57,7 +57,7 @@ def grown(kind: str, was: Any, becomes: Any, field: str = "spec.size", reason: s
 
 
 def test_what_may_not_go_back_is_told_with_its_writer_and_the_lines_for_git() -> None:
-    said = "; live has spec.size: 2Gi (by kubectl-patch)"
+    said = "spec.size: 2Gi (by kubectl-patch)"
     assert grown("ConfigMap", "2Gi", "1Gi") == (said, 'declare what lives: write into it spec: {size: "2Gi"}')
     assert grown("ConfigMap", "2Gi", "1Gi", reason="FieldValueInvalid") == ("", "")
     assert grown("ConfigMap", "2Gi", "2Gi") == ("", "")
