@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from handler.health.kinds.pods import WITH_PODS, containers, pod, trouble
 from handler.health.kinds.reading import as_said, condition, count, moment, said
-from handler.health.stuck_pods import Due, is_stuck, revision_of
+from handler.health.stuck_pods import DueRevision, is_stuck, revision_of
 from handler.model.advice import advice
 from handler.model.manifest import at, items_at
 from handler.model.names import Identity, kubectl
@@ -85,13 +85,13 @@ class Live(NamedTuple):
 
     uid: str = ""
     changed: float = 0.0
-    due: Due = Due()
+    due: DueRevision = DueRevision()
 
     @classmethod
     def of(cls, live: Object | None) -> Live:
         """Read a live object; None: it isn't there."""
         times = (moment(at(each, "lastTransitionTime")) for each in items_at(live, "status", "conditions"))
-        return cls(said(at(live, "metadata", "uid")), max((each for each in times if each is not None), default=0.0), Due.of(live))
+        return cls(said(at(live, "metadata", "uid")), max((each for each in times if each is not None), default=0.0), DueRevision.of(live))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Pods that stay at a revision which isn't due any more until somebody deletes them. Pure.
+"""Pods that stay at a revision which isn't due any more until they are deleted. Pure.
 
 A StatefulSet with ordered pods waits for each pod to be ready before it replaces any, also for one whose revision was taken back. One with
 `OnDelete` replaces none by itself. The pods of a Deployment, a DaemonSet and a set with `Parallel` pods are replaced, ready or not.
@@ -17,7 +17,7 @@ from handler.model.manifest import at, items_at
 _STARTS = 15.0  # seconds for which a pod may not be ready without a word why: it starts
 
 
-class Due(NamedTuple):
+class DueRevision(NamedTuple):
     """What pods a StatefulSet is to have: its uid, its newest revision, and the index from which on pods are to be of that.
 
     `on_delete`: people replace them. An empty revision: its controller hasn't said which one is due, or replaces pods that aren't ready.
@@ -29,7 +29,7 @@ class Due(NamedTuple):
     on_delete: bool = False
 
     @classmethod
-    def of(cls, live: Any) -> Due:
+    def of(cls, live: Any) -> DueRevision:
         """Read a live object; of what isn't a StatefulSet nothing is said."""
         status, spec = at(live, "status"), at(live, "spec")
         seen = at(status, "observedGeneration") == at(live, "metadata", "generation") is not None

@@ -21,7 +21,7 @@ from handler.cluster.write import Writer
 from handler.engine.planner.planner import Planned
 from handler.engine.run.context import RunContext
 from handler.health.kinds.pods import selector_of
-from handler.health.stuck_pods import Due, is_stuck
+from handler.health.stuck_pods import DueRevision, is_stuck
 from handler.model.advice import advice
 from handler.model.errors import AccessDenied, Moved
 from handler.model.names import Identity, Resource, identity_of, uid_and_version
@@ -55,7 +55,7 @@ def named(run: RunContext, planned: Planned, *, steps: bool) -> tuple[tuple[Gone
 def _of(run: RunContext, planned: Planned, change: Change) -> Iterator[Gone]:
     api, one = run.deps.planner.api, change.identity
     live = probe(api, [(planned.desired[one].resource, one.namespace, one.name)]).get(one)
-    due = Due.of(live)
+    due = DueRevision.of(live)
     if live is None or not due.revision or due.on_delete:
         return
     turns = change.action is Action.UPDATE and (not change.fields or any(each.path.startswith(_TEMPLATE) for each in change.fields))
@@ -71,14 +71,14 @@ class StuckPods:
     run: RunContext
     left: list[Gone]
     notes: list[str]
-    _sets: dict[Identity, Due] = field(default_factory=dict)
+    _sets: dict[Identity, DueRevision] = field(default_factory=dict)
     _looks: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def saw(self, identity: Identity, live: dict[str, Any] | None) -> None:
         """Take a new state of a set."""
         with self._lock:
-            self._sets |= {identity: Due.of(live)} if any(gone.by == identity for gone in self.left) else {}
+            self._sets |= {identity: DueRevision.of(live)} if any(gone.by == identity for gone in self.left) else {}
 
     def beat(self) -> None:
         """Delete what is stuck, every few seconds. Raises AccessDenied: it may not; LeaseLost."""
@@ -91,7 +91,7 @@ class StuckPods:
 
     def _stays(self, gone: Gone) -> bool:
         """Whether a pod is still to be looked at."""
-        due = self._sets.get(gone.by or gone.identity, Due())
+        due = self._sets.get(gone.by or gone.identity, DueRevision())
         if not due.revision or due.on_delete:
             return True
         api, one = self.run.deps.planner.api, gone.identity

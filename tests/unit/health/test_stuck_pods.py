@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handler.health.stuck_pods import Due, is_stuck
+from handler.health.stuck_pods import DueRevision, is_stuck
 
 NOW = 1_900_000_000.0
 Object = dict[str, Any]
@@ -44,7 +44,7 @@ def pod(name: str = "db-1", revision: str = "db-old", ready: str = "False", owne
     ids=["", "due", "no-revision", "ready", "another's", "goes", "unseen", "parallel", "above", "below", "start", "no-set", "gone"],
 )
 def test_a_pod_is_past_that_is_unready_and_of_another_revision_than_is_due(live: Object | None, of: Object, past: bool) -> None:
-    assert Due.of(live).is_past(of) is past
+    assert DueRevision.of(live).is_past(of) is past
 
 
 def test_a_pod_that_may_only_be_starting_isnt_stuck_yet() -> None:
