@@ -154,3 +154,38 @@ def test_how_a_run_goes_stands_in_the_status_and_changes_no_instance(api: Api, d
     assert not known.status or over["metadata"]["generation"] == 1
     statuses.look(target.name)
     assert read()["metadata"]["resourceVersion"] == over["metadata"]["resourceVersion"]
+
+
+def test_a_status_that_would_empty_managed_fields_isnt_written(
+    api: Api, apply: Apply, discovery: Discovery, kind: Kind, widget: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing converts v2, whose objects have a field that v1 lacks, back into the version in which others have written."""
+    group, space = widget["apiVersion"].partition("/")[0], widget["metadata"]["namespace"]
+    path = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition").path("", f"widgets.{group}")
+    definition = api.get(path)
+    assert definition
+    (first,) = definition["spec"]["versions"]
+    sizes: dict[str, Any] = {"size": {"type": "integer"}}
+    specs = {"v1": sizes, "v2": {**sizes, "extra": {"type": "string", "default": "two"}}}
+    definition["spec"]["versions"] = [
+        {**first, "name": name, "storage": name == "v1", "schema": {"openAPIV3Schema": with_spec(spec)}} for name, spec in specs.items()
+    ]
+    api.put(path, definition)
+    end = time.monotonic() + SOON
+    while discovery.find(f"{group}/v2", "Widget") is None or not (live := api.get(kind(f"{group}/v2", "Widget").path(space, "a"))):
+        assert time.monotonic() < end, "v2 never appeared"
+        time.sleep(0.2)
+        discovery.refresh()
+    target = instance_of(live)
+    ways = Ways(api, discovery, State(target.name, "default", "cluster", commit=COMMIT, status=RunStatus("applied", since=stamp(0))))
+    statuses = InstanceStatuses(ways, lambda name: target if name == target.name else None)
+    statuses.hear(RunEnded(Job(target.name, "tick"), Result(target.name, Outcome.APPLIED, recorded=True, generation=1), 1.0))
+    assert statuses.settle(SOON)
+    after = api.get(kind(f"{group}/v2", "Widget").path(space, "a"))
+    assert after
+    assert after["metadata"] == live["metadata"]
+    assert "would forget who wrote its fields" in str([record.__dict__.get("fields") for record in caplog.records])
+
+
+def with_spec(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"spec": {"type": "object", "properties": properties, "default": {}}, "status": STATUS}}
