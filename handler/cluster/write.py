@@ -1,7 +1,7 @@
 """`DryRunner` sends dryRun=All; `Writer` checks the fence before each attempt, and its plan's uid and resourceVersion (`Moved`).
 
 Law: what isn't an apply goes as a dry-run first. Where the API server can't convert managedFields between versions of a kind it empties
-them with such a write, and nobody knows any more who wrote what: that isn't sent.
+them with such a write, and who wrote what is lost: that isn't sent.
 """
 
 from __future__ import annotations

@@ -53,9 +53,13 @@ def unreleased(item: Desired, live: dict[str, Any], goes: Fields) -> str:
     """Say that what people or tools wrote stays, for a write that gives it to us would empty managedFields; and the way out."""
     stays = ", ".join(text_of(tellable(item.identity.group_kind, path)) for path, _ in islice(paths(goes), _NAMED)) or "what others wrote"
     versions = {str(each.get("apiVersion")) for each in managed_fields(live)} - {item.resource.api_version}
-    seen = "{}: {text} stays: a write that lets go of it would have the API server forget who wrote the other fields, recorded in {text}"
-    fix = "declare the object in that version, or give all versions of its CustomResourceDefinition the same fields"
-    return advice(f"{seen}; {fix}", str(item.identity), stays, ", ".join(sorted(versions)))
+    return advice(
+        "{}: {text} stays: a write that lets go of it would have the API server forget who wrote the other fields, recorded in {text};"
+        " declare the object in that version, or give all versions of its CustomResourceDefinition the same fields",
+        str(item.identity),
+        stays,
+        ", ".join(sorted(versions)),
+    )
 
 
 def refusal(item: Desired, live: dict[str, Any], kept: Sequence[tuple[Path, Fields]], words: str) -> Problem:

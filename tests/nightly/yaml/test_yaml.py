@@ -161,7 +161,7 @@ def ours(question: Question) -> Answer:
     problems = [each for each in found if isinstance(each, Problem)]
     if problems:
         return Answer(ERROR, "; ".join(each.message for each in problems))
-    return Answer.of(found[0].value if found else None)  # type: ignore[union-attr]
+    return Answer.of(found[0].value if found else None)  # type: ignore[union-attr]  # problems were returned above
 
 
 def test_scalars() -> None:

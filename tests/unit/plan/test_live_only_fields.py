@@ -10,7 +10,7 @@ import yaml
 from handler.model.errors import FieldCause
 from handler.plan.diff import text_of
 from handler.plan.live_only_fields import each_without, forbidden, left_null, nulled, refusal, unreleased
-from handler.plan.managed_fields import without
+from handler.plan.managed_fields import Fields, without
 from tests.unit.plan.samples import desired, document, entry
 
 ONE: dict[str, Any] = {'k:{"port":81,"protocol":"TCP"}': {"f:port": {}, "f:name": {}}}
@@ -41,7 +41,7 @@ def test_what_cannot_be_released_is_named_with_the_version_to_declare() -> None:
     (item,) = desired(document())
     others = [{**entry({}, "terraform"), "apiVersion": "v2"}, entry({}, "kubectl", "Update")]
     live = document(metadata={"managedFields": others})
-    fields = {"f:metadata": {"f:labels": {"f:app": {}}}}
+    fields: Fields = {"f:metadata": {"f:labels": {"f:app": {}}}}
     assert unreleased(item, live, fields).startswith(f"{item.identity}: metadata.labels.app stays: ")
     assert "recorded in v2; declare the object in that version" in unreleased(item, live, fields)
     assert ": what others wrote stays: " in unreleased(item, live, {})
