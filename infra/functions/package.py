@@ -27,7 +27,7 @@ from infra.functions.libraries import ROOT, Runtime, compiled, interpreter, libr
 
 _ARCHES = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
 _MB = 1_000_000
-_LIMITS = {False: 71 * _MB, True: 86 * _MB}
+_LIMITS = {False: 96 * _MB, True: 111 * _MB}
 _RARE = {"cel": 17 * _MB, "re2": 3 * _MB}
 """Bytes unpacked, without and with --ssh; and more where the configuration needs these libraries, and for each program.
 Lambda's own limit is 250 MB, which all together stay far below; what is smaller starts sooner."""

@@ -10,7 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-import _jsonnet
+try:
+    import _jsonnet
+except ImportError:  # no wheel is for Linux on ARM: there the worker asks for none of it
+    _jsonnet = None
 
 from handler.model.errors import Problem
 from handler.model.manifest import canonical

@@ -167,14 +167,17 @@ class _Evaluation:
         options = {**self._options, "entrypoint": entrypoint, "files": list(files), "lists": list(self._listed)}
         subject = printable(entrypoint, MAX_PATH)
         reads = self._imports.files.reads
-        with contextlib.suppress(RendererUnavailable):
+        try:
             tool = render_tools.find(JSONNET)
             program, parts = gojsonnet.program(tool.path, options, self._imports.search, files, self._listed)
             reads[tool.read] = tool.digest
             return sandbox.run("gojsonnet", options, parts, decode_output, subject, program, weak=self._request.weak)
+        except RendererUnavailable:
+            if not (library := render_tools.digest(render_tools.LIBRARY)):
+                raise
         reads.pop(render_tools.read_name(JSONNET), None)
         refuse([Problem(printable(path, MAX_PATH), *_NO_YAML) for path in self._imports.naming(_YAML)])
-        reads[render_tools.read_name(render_tools.LIBRARY)] = render_tools.digest(render_tools.LIBRARY)
+        reads[render_tools.read_name(render_tools.LIBRARY)] = library
         try:
             return sandbox.run("jsonnet", options, [*files.values(), *self._listed.values()], decode_output, subject)
         except RenderFailed as failed:

@@ -34,7 +34,7 @@ def libraries(path: Path) -> dict[str, bytes]:
 
 def assert_built_for(path: Path, python: str, machine: str) -> None:
     found = libraries(path)
-    assert {"yaml", "dulwich", "pydantic_core", "rpds", "_jsonnet.abi3.so", "cryptography"} <= {name.partition("/")[0] for name in found}
+    assert {"yaml", "dulwich", "pydantic_core", "rpds", "cryptography"} <= {name.partition("/")[0] for name in found}
     tags = (f".cpython-{python.replace('.', '')}-{machine}-linux-gnu.so", ".abi3.so")
     assert [name for name in found if not name.endswith(tags)] == []
     assert [name for name, head in found.items() if head[:5] != b"\x7fELF\x02"] == []
@@ -92,7 +92,7 @@ def test_programs_that_render_are_packed_when_they_are_asked_for_and_found_by_th
         archive.extractall(task)
     for name, mode in modes.items():  # as Lambda does, and extractall doesn't
         (task / name).chmod(mode)
-    assert unpacked_size(out) < 202 * MB
+    assert unpacked_size(out) < 230 * MB
     assert not [name for name in zipfile.ZipFile(arm64).namelist() if name.startswith("tools/")]
     code = f"""
 import sys

@@ -249,6 +249,13 @@ def test_what_the_library_would_read_otherwise_is_refused_and_names_the_way_out(
     assert rendered(sandbox, {**files, "deploy/a.libsonnet": config("a")}, LIBRARY).manifests
 
 
+def test_where_there_is_no_library_either_the_programs_absence_is_said(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Linux on ARM, for which Google publishes none."""
+    monkeypatch.setattr(render_tools, "_library", lambda: "")
+    with pytest.raises(RendererUnavailable, match="isn't installed here"):
+        rendered(sandbox, {MAIN: config("a")}, LIBRARY)
+
+
 def test_the_digest_of_an_engine_that_isnt_here_is_empty(sandbox: Sandbox) -> None:
     """So that a record of another engine is rendered anew, and no run fails for it."""
     assert render_tools.digest("rjsonnet") == ""
