@@ -1,7 +1,7 @@
 """Credentials of a kubeconfig's user in the order of `kubernetes.config`, renewed before they end. No failure is swallowed.
 
 An exec plugin's standard error goes to a terminal, as with kubectl, or nowhere: it may hold secrets. Its answer is never quoted. One that
-gives none in time is ended with all that it has started.
+gives none in time is ended with all that it has started, unless it asks a person at a terminal.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ class Plugins:
         except OSError as error:
             raise self._wrong(command, f"can't be started: {error.strerror}") from None
         with process:
-            answer = self._answer(process, command, user, alone=not asks)
+            answer = process.communicate()[0] if asks else self._answer(process, command, user)  # people take their time
         if process.returncode:
             raise self._wrong(command, f"ended with exit code {process.returncode}")
         return self._status(command, version, answer)
 
-    def _answer(self, process: subprocess.Popen[bytes], command: str, user: str, *, alone: bool) -> bytes:
-        end = partial(os.killpg, process.pid, signal.SIGKILL) if alone else process.kill
-        atexit.register(end := partial(_ended, end))  # it ends with this process, too
+    def _answer(self, process: subprocess.Popen[bytes], command: str, user: str) -> bytes:
+        end = partial(_end, process.pid)
+        atexit.register(end)  # it ends with this process, too
         try:
             return process.communicate(timeout=_LIMIT)[0]
         except subprocess.TimeoutExpired:
@@ -102,9 +102,9 @@ class Plugins:
         return KubeconfigInvalid.of(self.source, f"its exec plugin {command} {seen}", fix=fix)
 
 
-def _ended(end: Callable[[], None]) -> None:
+def _end(group: int) -> None:
     with contextlib.suppress(ProcessLookupError):
-        end()
+        os.killpg(group, signal.SIGKILL)
 
 
 def _required(plugin: Node, key: str) -> str:

@@ -6,6 +6,8 @@ Here the namespace is defaulted, the whitelist and the cluster-scoped kinds are 
 from __future__ import annotations
 
 import difflib
+import itertools
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +25,7 @@ CRD = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 NAMESPACE = GroupKind("", "Namespace")
 _KEPT = frozenset({("", "ConfigMap"), ("coordination.k8s.io", "Lease")})
 _STATE_PREFIX = "anneal-"
+_ALIKE = 0.74  # of `difflib`: one letter of four
 _INSTALL = "declare its CustomResourceDefinition in the same path, or install it first"
 
 
@@ -116,11 +119,10 @@ class Admission:
         """Give a refusal its way out. `namespace`: the one that isn't listed; it may be one that is, with a typing error."""
         if problem.fix:
             return problem
-        others = [each for each in self.target.namespaces if not f"{namespace}-".startswith(f"{each}-")]  # shop-b is meant beside shop
-        near = difflib.get_close_matches(namespace, others, n=1)
-        if not near:
+        near = next((each for each in self.target.namespaces if _is_mistyped(namespace, each)), None)
+        if near is None:
             return lacking(problem, self.target.name, lacks)
-        told = replace(problem, message=f"{problem.message}, which has {near[0]}", fix=f"correct it to {near[0]}")
+        told = replace(problem, message=f"{problem.message}, which has {near}", fix=f"correct it to {near}")
         return resembling(told, self.target.name, lacks)
 
     def _namespaced_refusals(self, manifest: Manifest) -> list[Problem]:
@@ -165,6 +167,14 @@ def _confined(target: Target) -> str:
         return ""
     seen = f"an instance of {template_of(target.name)} declares objects of its own namespace alone"
     return f"{seen}; for others write acrossNamespaces: true under its trigger.resource, and name them in namespaces or clusterScoped"
+
+
+def _is_mistyped(name: str, meant: str) -> bool:
+    """Whether a namespace is one that is allowed with a typing error; team-b, shop2 and shop-eu aren't team-a, shop1 and shop-us."""
+    pairs = [pair for pair in itertools.zip_longest(name.split("-"), meant.split("-"), fillvalue="") if pair[0] != pair[1]]
+    digits = [re.findall(r"\d+", each) for each in (name, meant)]
+    alike = (difflib.SequenceMatcher(a=mistyped, b=right).ratio() >= _ALIKE for mistyped, right in pairs)
+    return digits[0] == digits[1] and all(min(map(len, pair)) > 2 for pair in pairs) and all(alike)
 
 
 def _not_listed(namespace: str) -> str:

@@ -46,8 +46,8 @@ _CONTROLLER = "filled in by a controller"
 _REPLICAS, _SCALED = "/spec/replicas", "scaled by an autoscaler"
 SCALERS = frozenset({GroupKind("autoscaling", "HorizontalPodAutoscaler"), GroupKind("keda.sh", "ScaledObject")})
 """Kinds that name what they scale."""
-_BY_HAND = ("kubectl", "k9s", "oc", "Lens", "OpenLens", "node-fetch", "Mozilla", "headlamp", FIELD_MANAGER)
-"""How managers begin that write the subresource `scale` for a person; any other is a controller."""
+_AUTOSCALERS = ("kube-controller-manager", "keda")
+"""How the managers begin that scale: Kubernetes' HPA controller, KEDA's operator. Any other may be a person's tool: that is drift."""
 _ABSENT = object()
 _NEVER = frozenset(
     {
@@ -175,8 +175,8 @@ def _scaled(body: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _scales(entry: Mapping[str, Any]) -> bool:
-    """Whether a controller has written an entry through the subresource `scale`, which holds nothing else."""
-    return entry.get("subresource") == "scale" and not str(entry.get("manager") or "").startswith(_BY_HAND)
+    """Whether an autoscaler has written an entry through the subresource `scale`, which holds nothing else."""
+    return entry.get("subresource") == "scale" and str(entry.get("manager") or "").startswith(_AUTOSCALERS)
 
 
 def _leaves(fields: Any, pointer: str = "") -> Iterator[str]:

@@ -15,6 +15,7 @@ from handler.model.manifest import at
 from handler.plan.admission import Desired
 from handler.plan.diff import tellable, text_of
 from handler.plan.managed_fields import Fields, Step, at_path, equal, managed_fields, owners, paths, picked, union, without
+from handler.plan.retention import CLAIM
 
 Path = tuple[Step, ...]
 _FORBIDDEN = "FieldValueForbidden"  # apimachinery's reason of a cause: this value may not be, beside what there is
@@ -78,16 +79,17 @@ def refusal(item: Desired, live: dict[str, Any], kept: Sequence[tuple[Path, Fiel
 
 
 def forbidden(item: Desired, live: dict[str, Any], causes: Sequence[FieldCause]) -> tuple[str, str]:
-    """Return what lives where the server forbids what git declares instead, and the lines that declare that; empty: it forbids no change.
+    """Return what lives where the server forbids what git declares instead, and the lines that declare that; empty: there are none.
 
-    A claim that was grown is one: it can't become smaller. `causes`: the refusal's.
+    Of a claim that was grown there are: it can't become smaller. Elsewhere the live value may be forbidden, too, beside the rest of what
+    git declares. `causes`: the refusal's.
     """
     body = item.manifest.body()
     asked = dict.fromkeys(tuple(each.field.split(".")) for each in causes if each.reason == _FORBIDDEN)
     differing = [path for path in asked if None not in (at(body, *path), at(live, *path)) and not equal(at(body, *path), at(live, *path))]
-    if not differing:
-        return "", ""
     seen = "; ".join(_told(item, live, path) for path in differing[:_NAMED])
+    if item.identity.group_kind != CLAIM or not differing:
+        return seen, ""
     nested = [reduce(lambda below, step: {step: below}, reversed(path), at(live, *path)) for path in differing[:_NAMED]]
     whole = len(nested) == sum(_is_writable(item, live, path) for path in differing[:_NAMED])
     lines = together("; ", (advice("{yaml}: {yaml}", key, value) for each in nested for key, value in each.items())) if whole else ""

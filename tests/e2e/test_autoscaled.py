@@ -34,7 +34,7 @@ def test_an_autoscaler_that_git_doesnt_declare_keeps_what_it_has_scaled(shop: Sh
     assert replicas(shop, web) == 2
 
 
-@pytest.mark.parametrize(("manager", "left"), [("keda-operator", 4), ("kubectl", 1), ("k9s", 1)])
+@pytest.mark.parametrize(("manager", "left"), [("keda-operator", 4), ("kubectl", 1), ("python-requests", 1)])
 def test_what_a_controller_scales_stays_and_what_a_person_scales_goes_back(shop: Shop, manager: str, left: int) -> None:
     web = deployment(shop.name, "web", replicas=1)
     shop.push(web)

@@ -61,7 +61,7 @@ def test_what_live_alone_has_is_somebodys_or_there_by_itself() -> None:
     lives["status"] = {"readyReplicas": 3}
     assert told(gap_of(body, lives)) == {
         "spec.paused": (EQUAL, "true", "true", "anneal", ""),
-        "spec.replicas": (ITSELF, "", "3", "hpa", "scaled by an autoscaler"),
+        "spec.replicas": (ITSELF, "", "3", "hpa", "written through scale"),
         "spec.strategy": (ITSELF, "", '{"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}}', "", DEFAULT),
         "spec.minReadySeconds": (UNDECLARED, "", "5", "anneal", GOES),
         "metadata.annotations.rev": (ITSELF, "", "1", "controller", "written through status"),

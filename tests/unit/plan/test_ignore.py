@@ -181,7 +181,7 @@ def test_a_declared_hpa_owns_the_replicas_of_what_it_scales() -> None:
 
 
 @pytest.mark.parametrize(
-    ("manager", "left"), [("kube-controller-manager", True), ("keda-operator", True), ("kubectl-scale", False), ("oc", False)]
+    ("manager", "left"), [("kube-controller-manager", True), ("keda-operator", True), ("kubectl-scale", False), ("rancher", False)]
 )
 def test_a_controller_that_scales_counts_although_git_doesnt_declare_why(manager: str, left: bool) -> None:
     at_work = entry(REPLICAS, manager, "Update", subresource="scale")

@@ -58,14 +58,16 @@ def grown(kind: str, was: Any, becomes: Any, field: str = "spec.size", reason: s
 
 def test_what_may_not_go_back_is_told_with_its_writer_and_the_lines_for_git() -> None:
     said = "spec.size: 2Gi (by kubectl-patch)"
-    assert grown("ConfigMap", "2Gi", "1Gi") == (said, 'declare what lives: write into it spec: {size: "2Gi"}')
+    assert grown("PersistentVolumeClaim", "2Gi", "1Gi") == (said, 'declare what lives: write into it spec: {size: "2Gi"}')
+    assert grown("ConfigMap", "2Gi", "1Gi") == (said, "")
     assert grown("ConfigMap", "2Gi", "1Gi", reason="FieldValueInvalid") == ("", "")
     assert grown("ConfigMap", "2Gi", "2Gi") == ("", "")
     assert grown("ConfigMap", None, "2Gi") == ("", "")
     assert forbidden(desired(document())[0], {}, [FieldCause("spec.size", "FieldValueForbidden", "no")]) == ("", "")
     seen, fix = grown("Secret", "swordfish", "tuna", "data.size")
     assert "swordfish" not in seen + fix
-    assert fix == "declare these fields with their live values"
+    assert fix == ""
+    assert grown("PersistentVolumeClaim", "2" * 300, "1Gi")[1] == "declare these fields with their live values"
 
 
 def test_the_lines_for_git_hold_no_secret_and_no_long_value() -> None:
