@@ -68,15 +68,16 @@ class Pruner:
         self._see_off([change for change in done if change.writes])
 
     def _see_off(self, going: Sequence[Change]) -> None:
-        """Wait until what was deleted is gone, and tell what is."""
+        """Wait until what was deleted is gone, and tell what is, also where the run ends while it waits."""
+        left: set[str] = set()
         try:
             wanted = [(self._resource(change), change.identity, change.uid) for change in going]
             wait_until_gone(self.planner.api, wanted, self.fence, self.lingering)
         except StillDeleting as error:
             left = {each.subject for each in error.problems}
-            self.wrote([change for change in going if str(change.identity) not in left])
             raise
-        self.wrote(going)
+        finally:
+            self.wrote([change for change in going if str(change.identity) not in left])
 
     def _without_needed(self, going: Sequence[Change], needs: Needs) -> list[Change]:
         """Leave orphans that something needs since the plan has looked."""
