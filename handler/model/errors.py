@@ -177,6 +177,10 @@ class RendererUnavailable(OperatorError, code="renderer-unavailable"):
     """A program that renders isn't here, is too old or lacks its walls; or no render child can be started."""
 
 
+class ProgramAbsent(RendererUnavailable):
+    """A program isn't installed here, or its walls don't stand: for good, so that another engine may take its place."""
+
+
 class ValuesInvalid(OperatorError, code="values-invalid"):
     """What the operator gives a chart (`valuesFrom`, `set`) isn't there, or can't be read."""
 

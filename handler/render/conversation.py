@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn, Self, TypeVar
 
-from handler.model.errors import Problem, RendererUnavailable, RenderFailed
+from handler.model.errors import Problem, ProgramAbsent, RendererUnavailable, RenderFailed
 from handler.render.child import DATA, END, LACK, MEMORY, NO_FORK, NOTE, PROGRAM, UNLIMITED
 from handler.render.programs import program_supervisor
 from handler.render.programs.process_tree import DEEPEST
@@ -86,8 +86,8 @@ class Conversation:
     def run(self, decode: Callable[[bytes], T]) -> list[T]:
         """Return the decoded pieces of a whole answer.
 
-        Raises RenderFailed: the child died, was too slow or said too much or nonsense; RendererUnavailable: it couldn't be started or
-        limited; ServerDied: there is no server.
+        Raises RenderFailed: the child died, was too slow or said too much or nonsense; ProgramAbsent: its program's walls don't stand;
+        RendererUnavailable: it couldn't be started or limited; ServerDied: there is no server.
         """
         result: list[T] = []
         deadline = time.monotonic() + self.request.seconds
@@ -236,7 +236,8 @@ class Conversation:
         }
         if code in refused:
             message, fix = refused[code]
-            raise RendererUnavailable.of("render child", f"{program.name} {message}", fix=fix)
+            kind = ProgramAbsent if code == program_supervisor.WALLS else RendererUnavailable
+            raise kind.of("render child", f"{program.name} {message}", fix=fix)
 
     def _fail(self, reason: str, message: str) -> NoReturn:
         raise RenderFailed(Problem(self.request.subject, f"the render child {message}"), reason=reason)

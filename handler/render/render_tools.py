@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from handler.model.errors import RendererUnavailable
+from handler.model.errors import ProgramAbsent, RendererUnavailable
 from handler.model.tree import OUTSIDE
 
 DIRECTORY = "ANNEAL_TOOLS"
@@ -106,7 +106,7 @@ def _library() -> str:
 
 
 def find(name: str) -> RenderTool:
-    """Return a program of `_OLDEST` as installed here. Raises RendererUnavailable: there is none, it is too old, or doesn't start."""
+    """Return a program of `_OLDEST` as installed here. Raises ProgramAbsent: there is none; RendererUnavailable: it is too old, or doesn't start."""
     directory = os.environ.get(DIRECTORY, "")
     program = _PROGRAM.get(name, name)
     found = shutil.which(program, path=directory) if directory else None
@@ -120,7 +120,7 @@ def find(name: str) -> RenderTool:
             else f"install {program} {oldest} or newer on PATH, of Debian: apt-get install --no-install-recommends nix-bin; in a clone:"
             " scripts/renderers nix"
         )
-        raise RendererUnavailable.of(name, f"isn't installed here, and {_WITHOUT[name]}", fix=fix)
+        raise ProgramAbsent.of(name, f"isn't installed here, and {_WITHOUT[name]}", fix=fix)
     path = Path(found).resolve()
     facts = path.stat()
     if path.name != program and (called := path.with_name(program)).exists() and called.samefile(path):

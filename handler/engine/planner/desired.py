@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 from handler.cluster.discovery import Discovery
 from handler.config.git_settings import Revision
 from handler.config.instance_target import refuse_template
-from handler.config.renderer_settings import AUTO
+from handler.config.renderer_settings import AUTO, JSONNET
 from handler.config.settings import Target
 from handler.engine.planner import canaries
 from handler.model.advice import advice
@@ -34,6 +34,7 @@ from handler.plan.hooks import PlannedHooks, resting, separate
 from handler.plan.ignore import Ignoring
 from handler.plan.order import order
 from handler.plan.rollout import PlannedRollout, refuse_strays, roll
+from handler.render import render_tools
 from handler.render.set_digest import set_digest
 from handler.rollout.interfaces import ActionReader, CheckType
 from handler.state.record import Approval, Pin
@@ -125,8 +126,12 @@ class Inputs:
         return approval is not None and (approval.reads, approval.settings) == (self.reads, self.settings)
 
 
-_JRSONNET = f"{OUTSIDE}tool/rjsonnet"
-"""What a former release's engine of jsonnet is called in records."""
+_ENGINES = {
+    f"{OUTSIDE}tool/rjsonnet": "jrsonnet",
+    render_tools.read_name(JSONNET): "Google's program",
+    render_tools.read_name(render_tools.LIBRARY): "Google's library in C++",
+}
+"""What the engines of jsonnet are called in records, that of a former release first."""
 
 
 @dataclass(slots=True)
@@ -348,9 +353,10 @@ def held_renderer(target: Target, recorded: str, now: str) -> dict[tuple[str, st
 
 
 def changed_engine(recorded: Collection[str], now: ReadSet) -> Iterator[str]:
-    """Yield a note where the engine of a former release made what is recorded. `recorded`: what that read."""
-    if _JRSONNET in recorded and all(path != _JRSONNET for path, _ in now.paths):
-        yield "jsonnet is evaluated by Google's own engine now, and jrsonnet made the recorded objects: numbers in texts may differ"
+    """Yield a note where another engine made what is recorded. `recorded`: what that read."""
+    before, after = (next((name for read, name in _ENGINES.items() if read in reads), "") for reads in (recorded, dict(now.paths)))
+    if before and after and before != after:
+        yield f"jsonnet is evaluated by {after} now, and {before} made the recorded objects: numbers in texts may differ"
 
 
 def _held_values(rendered: Rendered, target: Target) -> Iterator[str]:

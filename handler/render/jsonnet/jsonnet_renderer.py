@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from handler.config.renderer_settings import JSONNET, RendererSettings, options_of
-from handler.model.errors import AnnealError, Problem, RendererUnavailable, RenderFailed, SourceRefused
+from handler.model.errors import AnnealError, Problem, ProgramAbsent, RenderFailed, SourceRefused
 from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.outside_inputs import LISTED, LISTED_SECRETS
@@ -172,7 +172,7 @@ class _Evaluation:
             program, parts = gojsonnet.program(tool.path, options, self._imports.search, files, self._listed)
             reads[tool.read] = tool.digest
             return sandbox.run("gojsonnet", options, parts, decode_output, subject, program, weak=self._request.weak)
-        except RendererUnavailable:
+        except ProgramAbsent:
             if not (library := render_tools.digest(render_tools.LIBRARY)):
                 raise
         reads.pop(render_tools.read_name(JSONNET), None)

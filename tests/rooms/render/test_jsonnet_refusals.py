@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import tempfile
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from handler.config.renderer_settings import JSONNET
 from handler.model.errors import Problem, RendererUnavailable, RenderFailed
 from handler.render import Sandbox, SandboxLimits, render_tools
+from handler.render.conversation import Conversation
 from handler.render.jsonnet import jsonnet_imports
 from handler.render.jsonnet.import_lexer import MAX_IMPORTS, Import, decode_imports
+from handler.render.programs import private_directories, program_supervisor
+from handler.render.sandbox import in_memory
 from tests.rooms.render.jsonnet_programs import LIBRARY, PROGRAM, as_json, both, config, data_of, refused, rendered, where
 from tests.rooms.render.kustomize_trees import public_tools
 
@@ -224,14 +229,14 @@ def test_a_rollout_of_the_target_and_one_of_the_program_are_a_mistake(sandbox: S
 def test_where_the_program_cant_run_the_library_evaluates_and_is_what_was_read(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    def refuse(*asked: Any, **more: Any) -> list[Any]:
-        if more.get("weak") is not None:
-            raise RendererUnavailable.of("jsonnet", "its walls don't stand")
-        return run(*asked, **more)
+    def refuse(self: Conversation, decode: Any) -> list[Any]:
+        if self.request.program:
+            self._judge_program(self.request.program, program_supervisor.WALLS)
+        return run(self, decode)
 
-    run = sandbox.run
+    run = Conversation.run
     if why == "walls":
-        monkeypatch.setattr(sandbox, "run", refuse)
+        monkeypatch.setattr(Conversation, "run", refuse)
     by_program, by_library = f"//tool/{JSONNET}", f"//tool/{render_tools.LIBRARY}"
     reads = dict(rendered(sandbox, {MAIN: config("a")}, LIBRARY if why == "absent" else PROGRAM).reads.paths)
     assert (by_program in reads, reads[by_library]) == (False, render_tools.digest(render_tools.LIBRARY))
@@ -247,6 +252,34 @@ def test_what_the_library_would_read_otherwise_is_refused_and_names_the_way_out(
     assert (problem.subject, "sandbox: weak" in problem.fix) == ("deploy/a.libsonnet", True)
     assert "std.parseYaml" in problem.message
     assert rendered(sandbox, {**files, "deploy/a.libsonnet": config("a")}, LIBRARY).manifests
+
+
+def full() -> NoReturn:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def too_old(_name: str, path: str) -> str:
+    return "jsonnet 0.10.0" if path.endswith("jsonnet") else ""
+
+
+@pytest.mark.parametrize("why", ["its directory is full", "no memory", "too old"])
+def test_what_else_keeps_the_program_from_running_is_said_and_no_other_engine_renders(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """A machine's trouble of one day makes no other objects."""
+    if why == "its directory is full":
+        monkeypatch.setattr(sandbox._places, "one", full)
+    elif why == "no memory":
+        monkeypatch.setattr(private_directories, "_in_memory", lambda _: False)
+        monkeypatch.setattr(sandbox._memory, "_base", "")
+    else:
+        render_tools._known.cache_clear()
+        monkeypatch.setattr(render_tools, "_version", too_old)
+    with in_memory(lambda: why == "no memory"), pytest.raises(RendererUnavailable) as caught:
+        rendered(sandbox, {MAIN: config("a")})
+    render_tools._known.cache_clear()
+    wanted = {"its directory is full": "No space left", "no memory": "decrypted files on disk", "too old": "0.20.0 or newer is needed"}
+    assert wanted[why] in str(caught.value)
 
 
 def test_where_there_is_no_library_either_the_programs_absence_is_said(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
