@@ -22,10 +22,14 @@ from handler.render.document import Document
 from handler.render.documents import documents
 from handler.render.frames import encode
 from handler.render.jsonnet.import_lexer import CONFIGURATION, MAX_IMPORTS, encode_imports, imports
-from handler.render.jsonnet.jsonnet_errors import explain
+from handler.render.jsonnet.jsonnet_errors import NO_YAML, explain
 from handler.render.jsonnet.jsonnet_output import encode_output
 
 MAX_STACK = 500
+_YAML = "//parseYaml"
+"""What no program can import: a function that is an error once it is called."""
+_SHADOW = f"local std_of_the_library = std; local std = std_of_the_library {{ parseYaml:: import '{_YAML}' }}; "
+"""Begins each program, so that nothing is read otherwise without a word: a `std` that is passed on refuses, too."""
 
 
 def find_imports(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:  # noqa: ARG001 - as every function of a child
@@ -41,7 +45,7 @@ def evaluate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[byt
     """Yield the objects of a program, or its mistakes.
 
     Options: `files`: the path of each part; `lists`: what is imported of a trigger's resources, of each part behind them; `entrypoint`;
-    `found`, `missing`: see `table`; `config`: JSON; `strings`, `codes`: external variables; `top_strings`, `top_codes`: top-level
+    `found`, `missing`, `programs`: see `table`; `config`: JSON; `strings`, `codes`: external variables; `top_strings`, `top_codes`: top-level
     arguments; `rollout`: see `encode_output`.
     """
     importer = Importer(options, parts)
@@ -58,7 +62,7 @@ def evaluate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[byt
             tla_codes=options["top_codes"],
         )
     except (RuntimeError, ValueError) as failed:
-        yield encode(importer.problem or explain(str(failed), options["entrypoint"], importer.files))
+        yield encode(importer.problem or explain(str(failed), options["entrypoint"], importer.files, before=len(_SHADOW)))
         return
     yield from encode_output(made.encode(), entrypoint, given=options["rollout"])
 
@@ -68,6 +72,7 @@ class Importer:
 
     def __init__(self, options: Mapping[str, Any], parts: Sequence[bytes]) -> None:
         self.files = dict(zip((*options["files"], *options["lists"]), parts, strict=True))
+        self.files |= {path: _SHADOW.encode() + self.files[path] for path in options["programs"]}
         self._lists = frozenset(options["lists"])
         self.problem: Problem | None = None
         self._config = options["config"]
@@ -77,6 +82,8 @@ class Importer:
     def __call__(self, base: str, text: str) -> tuple[str, bytes]:
         """Return name and bytes of an imported file. `base`: with a slash at its end. Raises ValueError, with the reason in `problem`."""
         base = base.rstrip("/")
+        if text == _YAML:
+            return _YAML, f"function(text) error '{NO_YAML}'".encode()
         if text == CONFIGURATION:
             return CONFIGURATION, self._config.encode()
         path = text if text in self._lists else self._found.get((base, text))

@@ -29,6 +29,8 @@ _FIELD = re.compile(r"\tField \"(?P<name>.*)\"\t?|\tArray element (?P<index>\d+)
 _STATIC = re.compile(r"(?P<path>[^\s:]+):\(?(?P<line>\d+):(?P<column>\d+)\)?(?:-\S+)?:? (?P<message>.*)", re.DOTALL)
 _PREFIX = re.compile(r"\A(?:RUNTIME|STATIC) ERROR: ")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+FASTER = "install `jsonnet` where programs have their walls, or set `sandbox: weak` where they haven't (docs/renderers.md, The engines)"
+NO_YAML = "std.parseYaml is refused, for the library in C++ reads YAML otherwise: `*alias`, `0x1f`, `yes`"
 NOT_FOUND = re.compile(r"couldn't open import \"(?P<text>.*?)\": no match locally or in the Jsonnet library paths", re.DOTALL)
 
 
@@ -68,6 +70,7 @@ _RULES = (
         "an import is computed",
         "write the path as one literal: import 'lib/web.libsonnet'",
     ),
+    _rule(re.escape(NO_YAML), NO_YAML, FASTER),
     _rule(
         r"couldn't manifest function (?:as JSON|in JSON output).*",
         "is a function, which can't be an object",
@@ -85,14 +88,21 @@ class _Said:
     fields: tuple[str | int, ...]
 
 
-def explain(said: str, entrypoint: str, files: Collection[str], missing: Mapping[tuple[str, str], Problem] | None = None) -> Problem:
-    """Return the problem that an engine's error names. `files`: those of the commit; `missing`: imports that aren't there (Go's alone)."""
+def explain(
+    said: str, entrypoint: str, files: Collection[str], missing: Mapping[tuple[str, str], Problem] | None = None, before: int = 0
+) -> Problem:
+    """Return the problem that an engine's error names.
+
+    `files`: those of the commit; `missing`: imports that aren't there (Go's alone); `before`: letters that stand before each first line.
+    """
     parts = _parts(said[:_MOST_TEXT])
     path, line, column = next((frame for frame in parts.frames if frame[0] in files), (entrypoint, "", ""))
     if absent := NOT_FOUND.fullmatch(parts.message):
         known = (missing or {}).get((posixpath.dirname(path), absent["text"]))
         if known:
             return known
+    if line == "1" and int(column) > before:
+        column = str(int(column) - before)
     message, fix = _explained(parts.message)
     shown = printable(path, MAX_PATH)
     place = f"{shown}:{line}:{column}" if line else shown

@@ -36,7 +36,7 @@ class JsonnetImports:
     """`search`: directories of the repository, the first one first. `found`: (directory of the importing file, text) -> path.
 
     `missing`: the same -> what is said once that import is evaluated; `contents`: path as programs see it -> its bytes;
-    `lists`: what is imported of a trigger's resources -> where.
+    `lists`: what is imported of a trigger's resources -> where; `texts`: the paths of what is imported as text or bytes.
     """
 
     files: TreeFiles
@@ -46,6 +46,7 @@ class JsonnetImports:
     missing: dict[tuple[str, str], Problem] = field(default_factory=dict)
     contents: dict[str, bytes] = field(default_factory=dict)
     lists: dict[str, str] = field(default_factory=dict)
+    texts: set[str] = field(default_factory=set)
     _problems: list[Problem] = field(default_factory=list)
     _named: dict[str, str] = field(default_factory=dict)
     _lexed: set[str] = field(default_factory=set)
@@ -70,9 +71,9 @@ class JsonnetImports:
             todo = [path for importer, each in self._lex(todo) for path in self._follow(importer, each)]
         raise SourceRefused.of(printable(entrypoint), f"imports through more than {MAX_ROUNDS} files, one after the other")
 
-    def naming(self, name: str) -> list[str]:
-        """Return the programs whose text holds a name."""
-        return sorted(path for path in self._lexed if name.encode() in self.contents[path])
+    def programs(self, *, texts: bool) -> list[str]:
+        """Return the programs, those that are imported as texts, too, or the others."""
+        return sorted(path for path in self._lexed if (path in self.texts) is texts)
 
     def _fetch(self) -> None:
         """Read the files that are new, in one request of the host."""
@@ -128,6 +129,8 @@ class JsonnetImports:
             self._named.setdefault(path, place)
         if path and each.kind == CODE:
             yield path
+        elif path:
+            self.texts.add(path)
 
     def _look(self, key: tuple[str, str], place: str) -> None:
         base, text = key
@@ -166,6 +169,6 @@ def below(directory: str, text: str) -> str | None:
 
 
 def table(imports: JsonnetImports) -> Mapping[str, object]:
-    """Return imports as the evaluation takes them: those that are found, and the mistakes of those that are missing."""
+    """Return imports as the evaluation takes them: those that are found, which are programs alone, and mistakes of what is missing."""
     said = [[*key, each.subject, each.message, each.place, each.fix] for key, each in imports.missing.items()]
-    return {"found": [[*key, path] for key, path in imports.found.items()], "missing": said}
+    return {"found": [[*key, path] for key, path in imports.found.items()], "missing": said, "programs": imports.programs(texts=False)}

@@ -28,6 +28,7 @@ from handler.render.file_renderer import directory, normal, refuse
 from handler.render.frames import decode_problem
 from handler.render.identity_keys import identity_keys
 from handler.render.jsonnet import gojsonnet
+from handler.render.jsonnet.jsonnet_errors import FASTER, NO_YAML
 from handler.render.jsonnet.jsonnet_imports import JsonnetImports, below, table
 from handler.render.jsonnet.jsonnet_output import OutputKey, OutputRollout, OutputRow, decode_output
 from handler.render.jsonnet.listed_secrets import secrets_of
@@ -38,14 +39,10 @@ from handler.render.tree_files import TreeFiles
 LIBRARIES = ("vendor", "lib")
 """Directories of imports that there always are, as for jsonnet-bundler and Tanka."""
 _SLOW = "Google's library in C++ evaluates it, which takes several times as long as its program"
-_FASTER = "install `jsonnet` where programs have their walls, or set `sandbox: weak` where they haven't (docs/renderers.md, The engines)"
-_YAML = "parseYaml"
-_NO_YAML = ("names std.parseYaml, which Google's library in C++ reads otherwise: `*alias`, `0x1f`, `yes`", "", _FASTER)
-"""What is refused rather than made otherwise without a word."""
 _ENDS = {
     "SIGABRT": ("it needs more memory than it may have, as a rule", "let it make less at once"),
-    "more processor time": (_SLOW, _FASTER),
-    "longer than": (_SLOW, _FASTER),
+    "more processor time": (_SLOW, FASTER),
+    "longer than": (_SLOW, FASTER),
 }
 """How the library's process ends -> what does that, and the way out."""
 
@@ -176,7 +173,8 @@ class _Evaluation:
             if not (library := render_tools.digest(render_tools.LIBRARY)):
                 raise
         reads.pop(render_tools.read_name(JSONNET), None)
-        refuse([Problem(printable(path, MAX_PATH), *_NO_YAML) for path in self._imports.naming(_YAML)])
+        unjudged = [path for path in self._imports.programs(texts=True) if b"parseYaml" in files[path]]
+        refuse([Problem(printable(path, MAX_PATH), f"is imported as a text, too: {NO_YAML}", fix=FASTER) for path in unjudged])
         reads[render_tools.read_name(render_tools.LIBRARY)] = library
         try:
             return sandbox.run("jsonnet", options, [*files.values(), *self._listed.values()], decode_output, subject)

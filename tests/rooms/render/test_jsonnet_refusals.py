@@ -245,13 +245,30 @@ def test_where_the_program_cant_run_the_library_evaluates_and_is_what_was_read(
     assert (by_library in reads, reads[by_program]) == (False, render_tools.digest(JSONNET))
 
 
-def test_what_the_library_would_read_otherwise_is_refused_and_names_the_way_out(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("call", ["std.parseYaml('a: 1')", "std['parse' + 'Yaml']('a: 1')", "(import 'yaml.libsonnet')(std)"])
+def test_what_the_library_would_read_otherwise_is_refused_where_it_is_called(sandbox: Sandbox, call: str) -> None:
     files = {MAIN: "(import 'a.libsonnet') { data+: { t: importstr 'b.txt' } }", "deploy/b.txt": "std.parseYaml"}
-    files["deploy/a.libsonnet"] = config("a", "std.parseYaml('{a: 1, b: 2}')")
-    (problem,) = refused(sandbox, files, LIBRARY)
-    assert (problem.subject, "sandbox: weak" in problem.fix) == ("deploy/a.libsonnet", True)
-    assert "std.parseYaml" in problem.message
-    assert rendered(sandbox, {**files, "deploy/a.libsonnet": config("a")}, LIBRARY).manifests
+    files["deploy/yaml.libsonnet"] = "function(s) s.parseYaml('a: 1')"
+    (problem,) = refused(sandbox, {**files, "deploy/a.libsonnet": f"\n{config('a', call)}"}, LIBRARY)
+    assert problem.place.startswith("deploy/yaml.libsonnet:1:13" if "import" in call else "deploy/a.libsonnet:2:")
+    assert ("std.parseYaml is refused" in problem.message, "sandbox: weak" in problem.fix) == (True, True)
+    uncalled = config("a", f"{{ f:: function(x) {call}, a: 'std.parseYaml', n: std.thisFile, c: importstr 'yaml.libsonnet' }}")
+    found = rendered(sandbox, {**files, "deploy/a.libsonnet": f"// std.parseYaml\n{uncalled}", "deploy/yaml.libsonnet": "1"}, LIBRARY)
+    assert data_of(found)["a"] == {"a": "std.parseYaml", "n": "deploy/a.libsonnet", "c": "1", "t": "std.parseYaml"}
+
+
+def test_a_program_that_is_imported_as_a_text_too_may_not_name_it(sandbox: Sandbox) -> None:
+    files = {MAIN: config("a", "{ a: importstr 'a', b: import 'a' }"), "deploy/a": "'%s' % [std.thisFile]"}
+    assert data_of(rendered(sandbox, files, LIBRARY))["a"] == {"a": files["deploy/a"], "b": "deploy/a"}
+    (problem,) = refused(sandbox, {**files, "deploy/a": "std.parseYaml"}, LIBRARY)
+    assert (problem.subject, problem.message.startswith("is imported as a text, too")) == ("deploy/a", True)
+
+
+@both
+@pytest.mark.parametrize("text", ["[1, 2].a", "{ a: 1 + + }", "error 'x'"])
+def test_a_mistake_in_the_first_line_has_its_column(sandbox: Sandbox, engine: str, text: str) -> None:
+    (problem,) = refused(sandbox, {MAIN: f"  {text}"}, engine)
+    assert problem.place == f"{MAIN}:1:{14 if '+' in text else 3}"
 
 
 def full() -> NoReturn:
