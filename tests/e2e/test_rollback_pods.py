@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from handler.config.settings import Rollback, Wait
+from handler.model.errors import RolloutFailed
 from handler.model.plan import Cause
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
@@ -78,3 +79,22 @@ def test_a_pod_below_the_partition_or_left_to_people_stays(open_shop: Open) -> N
         assert result.plan is None or not result.plan.gone
         uids.append(pod(shop)["metadata"]["uid"])
     assert len(set(uids)) == 1
+
+
+def test_a_pod_that_is_protected_stays_and_is_named(open_shop: Open) -> None:
+    shop = open_shop(wait=Wait(timeout=5.0), rollback=Rollback(on_failure=True))
+    shop.create_namespace()
+    shop.push(database(shop, "db:2", "no-image"))
+    assert shop.run().outcome is Outcome.FAILED
+    uid, way_out = pod(shop)["metadata"]["uid"], f"kubectl delete Pod/db-0 -n {shop.name}"
+    shop.kubectl.run("annotate", "pod", "db-0", "-n", shop.name, "helm.sh/resource-policy=keep")
+    shop.push(database(shop, "db:3"))
+    planned = shop.run(dry_run=True).plan
+    assert planned
+    assert planned.stuck == ()
+    assert [note for note in planned.notes if "Pod/" in note] == [
+        f"Pod/{shop.name}/db-0 isn't replaced, though its set may wait for that: it is protected by helm.sh/resource-policy: keep"
+    ]
+    result = shop.run()
+    assert (result.code, way_out in str(result.problems[0])) == (RolloutFailed.code, True), told(result)
+    assert pod(shop)["metadata"]["uid"] == uid

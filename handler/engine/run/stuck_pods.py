@@ -3,8 +3,8 @@
     planned    of a set that isn't healthy, or that gets another template, the pods that aren't ready: one GET and one LIST a set
     deleted    once the controller has said which revision is due, what is of another one still, isn't ready, and won't be in a moment
 
-Law: what the plan doesn't name stays, and so does what people replace (`OnDelete`); each deletion carries uid and resourceVersion. A pod is
-made again by the controller, and its claims stay: guards don't count it.
+Law: what the plan doesn't name stays, and so does what people replace (`OnDelete`) or protect; each deletion carries uid and
+resourceVersion. A pod is made again by the controller, and its claims stay: guards don't count it, and `prune` says nothing of it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from handler.model.advice import advice
 from handler.model.errors import AccessDenied, Moved
 from handler.model.names import Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import SAID, Action, Cause, Change, Gone
+from handler.plan.prune import kept_by_mark
 from handler.plan.retention import STATEFUL_SET
 
 _POD = Resource("", "v1", "Pod", "pods", namespaced=True)
@@ -44,7 +45,11 @@ def named(run: RunContext, planned: Planned, *, steps: bool) -> tuple[tuple[Gone
         unwell = change.identity in planned.health and not planned.health[change.identity].healthy
         if change.identity.group_kind == STATEFUL_SET and change.action in (Action.UPDATE, Action.UNCHANGED) and unwell:
             try:
-                found += _of(run, planned, change)
+                for pod in _of(run, planned, change):
+                    if kept := kept_by_mark(pod["metadata"]):
+                        notes.append(f"{identity_of(pod)} isn't replaced, though its set may wait for that: it is {kept}")
+                    else:
+                        found.append(Gone(identity_of(pod), uid_and_version(pod)[0], Cause.STUCK, change.identity, counted=False))
             except AccessDenied as denied:
                 why = denied.problems[0].message
                 notes.append(advice("pods can't be listed, so none that is stuck is replaced: {text}; anneal rbac {}", why, target))
@@ -52,7 +57,7 @@ def named(run: RunContext, planned: Planned, *, steps: bool) -> tuple[tuple[Gone
     return tuple(found), tuple(notes)
 
 
-def _of(run: RunContext, planned: Planned, change: Change) -> Iterator[Gone]:
+def _of(run: RunContext, planned: Planned, change: Change) -> Iterator[dict[str, Any]]:
     api, one = run.deps.planner.api, change.identity
     live = probe(api, [(planned.desired[one].resource, one.namespace, one.name)]).get(one)
     due = DueRevision.of(live)
@@ -61,7 +66,7 @@ def _of(run: RunContext, planned: Planned, change: Change) -> Iterator[Gone]:
     turns = change.action is Action.UPDATE and (not change.fields or any(each.path.startswith(_TEMPLATE) for each in change.fields))
     for pod in (each for page in pages(api, Listing(_POD, one.namespace, selector_of(live))) for each in page):
         if due.is_past(pod) or (turns and due.lags(pod)):
-            yield Gone(identity_of(pod), uid_and_version(pod)[0], Cause.STUCK, one, counted=False)
+            yield pod
 
 
 @dataclass(slots=True)
@@ -98,7 +103,7 @@ class StuckPods:
         pod = probe(api, [(_POD, one.namespace, one.name)]).get(one)
         if pod is None or uid_and_version(pod)[0] != gone.uid:
             return False
-        if not due.is_past(pod) or not is_stuck(pod, api.server_time()):
+        if not due.is_past(pod) or kept_by_mark(pod["metadata"]) or not is_stuck(pod, api.server_time()):
             return True
         try:
             Writer(api, self.run.fence).delete(_POD, one, *uid_and_version(pod))
