@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from handler.config.settings import Rollback, Wait
+from handler.config.settings import Impersonate, Rollback, Wait
 from handler.model.errors import RolloutFailed
 from handler.model.plan import Cause
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, stateful_set
 from tests.e2e.one_target import Shop, told
+from tests.e2e.rbac_rights import DEPLOYER, allow
 from tests.e2e.serve_process import until
 from tests.e2e.workload_status import fated
 
@@ -81,7 +82,7 @@ def test_a_pod_below_the_partition_or_left_to_people_stays(open_shop: Open) -> N
     assert len(set(uids)) == 1
 
 
-def test_a_pod_that_is_protected_stays_and_is_named(open_shop: Open) -> None:
+def test_a_pod_that_is_protected_or_that_may_not_be_deleted_stays_and_is_named(open_shop: Open) -> None:
     shop = open_shop(wait=Wait(timeout=5.0), rollback=Rollback(on_failure=True))
     shop.create_namespace()
     shop.push(database(shop, "db:2", "no-image"))
@@ -96,5 +97,15 @@ def test_a_pod_that_is_protected_stays_and_is_named(open_shop: Open) -> None:
         f"Pod/{shop.name}/db-0 isn't replaced, though its set may wait for that: it is protected by helm.sh/resource-policy: keep"
     ]
     result = shop.run()
+    assert (result.code, way_out in str(result.problems[0])) == (RolloutFailed.code, True), told(result)
+    assert pod(shop)["metadata"]["uid"] == uid
+    shop.kubectl.run("annotate", "pod", "db-0", "-n", shop.name, "helm.sh/resource-policy-")
+    allow(shop, ("get,list,watch,create,patch", "*", "*"))
+    shop.configure(impersonate=Impersonate(f"{shop.name}/{DEPLOYER}"), namespaces=(shop.name,), cluster_scoped=())
+    result = shop.run(dry_run=True)
+    planned = result.plan
+    assert planned, told(result)
+    assert [str(gone.identity) for gone in planned.stuck] == [f"Pod/{shop.name}/db-0"]
+    result = shop.run("cli", force=True)
     assert (result.code, way_out in str(result.problems[0])) == (RolloutFailed.code, True), told(result)
     assert pod(shop)["metadata"]["uid"] == uid

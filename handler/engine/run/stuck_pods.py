@@ -23,7 +23,7 @@ from handler.engine.run.context import RunContext
 from handler.health.kinds.pods import selector_of
 from handler.health.stuck_pods import DueRevision, is_stuck
 from handler.model.advice import advice
-from handler.model.errors import AccessDenied, Moved
+from handler.model.errors import AccessDenied, ApiRefused, Moved
 from handler.model.names import Identity, Resource, identity_of, uid_and_version
 from handler.model.plan import SAID, Action, Cause, Change, Gone
 from handler.plan.prune import kept_by_mark
@@ -82,17 +82,18 @@ class StuckPods:
 
     def saw(self, identity: Identity, live: dict[str, Any] | None) -> None:
         """Take a new state of a set."""
-        with self._lock:
-            self._sets |= {identity: DueRevision.of(live)} if any(gone.by == identity for gone in self.left) else {}
+        if any(gone.by == identity for gone in self.left):
+            self._sets[identity] = DueRevision.of(live)
 
     def beat(self) -> None:
-        """Delete what is stuck, every few seconds. Raises AccessDenied: it may not; LeaseLost."""
-        if not self._sets or time.monotonic() < self._looks:
+        """Delete what is stuck, every few seconds, on one thread at a time. Raises LeaseLost."""
+        if not self._sets or time.monotonic() < self._looks or not self._lock.acquire(blocking=False):
             return
-        with self._lock:
+        try:
             self._looks = time.monotonic() + _EVERY
             self.left = [gone for gone in self.left if self._stays(gone)]
-            self._sets = {one: due for one, due in self._sets.items() if any(gone.by == one for gone in self.left)}
+        finally:
+            self._lock.release()
 
     def _stays(self, gone: Gone) -> bool:
         """Whether a pod is still to be looked at."""
@@ -100,15 +101,18 @@ class StuckPods:
         if not due.revision or due.on_delete:
             return True
         api, one = self.run.deps.planner.api, gone.identity
-        pod = probe(api, [(_POD, one.namespace, one.name)]).get(one)
-        if pod is None or uid_and_version(pod)[0] != gone.uid:
-            return False
-        if not due.is_past(pod) or kept_by_mark(pod["metadata"]) or not is_stuck(pod, api.server_time()):
-            return True
         try:
+            pod = probe(api, [(_POD, one.namespace, one.name)]).get(one)
+            if pod is None or uid_and_version(pod)[0] != gone.uid:
+                return False
+            if not due.is_past(pod) or kept_by_mark(pod["metadata"]) or not is_stuck(pod, api.server_time()):
+                return True
             Writer(api, self.run.fence).delete(_POD, one, *uid_and_version(pod))
+            done, said = "deleted", f"{one} was deleted, so that {gone.by} makes it anew: {SAID[gone.cause]}"
         except Moved:
             return True
-        self.notes.append(f"{one} was deleted, so that {gone.by} makes it anew: {SAID[gone.cause]}")
-        _LOG.info("deleted", extra={"fields": {"target": self.run.job.target, "run": self.run.run, "subject": str(one), "why": gone.why}})
+        except (AccessDenied, ApiRefused) as error:
+            done, said = "not deleted", f"{one} isn't deleted, though {gone.by} waits for that: {error.problems[0].message}"
+        self.notes.append(said)
+        _LOG.info(done, extra={"fields": {"target": self.run.job.target, "run": self.run.run, "subject": str(one), "why": gone.why}})
         return False
