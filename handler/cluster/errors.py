@@ -137,7 +137,9 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
         unavailable.webhook = _webhook(body) if (status, reason) == (500, "InternalError") else ""
         return unavailable
     if status == 409 or any(cause.get("field") == "metadata.uid" for cause in _causes(body)):
-        return Moved.of(subject, f"{method} answered {status}: {shown}")  # 422 on the uid: another object of the same name
+        moved = Moved.of(subject, f"{method} answered {status}: {shown}")  # 422 on the uid: another object of the same name
+        moved.reason, moved.said = reason, said
+        return moved
     error = _api_refused(subject, shown, status, reason)
     error.said, error.misshapen = said, misshapen
     error.causes = () if place.secret else tuple(_field_causes(body))

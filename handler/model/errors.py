@@ -275,7 +275,9 @@ class ClusterUnavailable(TransientError, code="cluster-unavailable"):
 
 
 class Moved(TransientError, code="moved"):
-    """A write met a precondition: the object changed since it was planned."""
+    """A write met a precondition: the object changed since it was planned. `reason`: the server's."""
+
+    reason = ""
 
 
 class PlanStale(TransientError, code="plan-stale"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import threading
 from collections.abc import Collection
@@ -23,6 +22,8 @@ from handler.plan.quoted_refusal import told_refusal
 
 _KEPT = 40  # characters of a name that its scratch name keeps; some names are labels of at most 63
 _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+_JUDGED = "AlreadyExists"
+"""The server's reason where a new object is right, and its name taken."""
 
 
 @dataclass
@@ -74,8 +75,13 @@ def check_elsewhere(api: Api, resource: Resource, body: dict[str, Any]) -> None:
     except (ApiRefused, AccessDenied, Moved) as error:
         if isinstance(error, ApiRefused) and error.misshapen:
             raise
-    with contextlib.suppress(Moved):  # AlreadyExists: it is judged
+    try:
         runner.create(resource, body)
+    except Moved as error:
+        refused = ApiRefused(*error.problems, status=409, reason=error.reason)
+        refused.said = error.said
+        if error.reason != _JUDGED or not is_by_schema(refused, 409):  # a webhook may deny with any status and reason
+            raise refused from error
 
 
 def mistakes_of(api: Api, item: Desired, body: dict[str, Any] | None, namespace: str = "") -> list[Problem]:
