@@ -93,6 +93,8 @@ class Api:
         self._lock = threading.Lock()
         self._requests = 0
         self._date: tuple[float, float] | None = None
+        self.awaited: dict[str, float] = {}
+        """Admission webhooks, and when a request has given one up: until it answers, no other waits as long for it."""
         self._headers = {"User-Agent": "anneal"}
         if impersonate:
             self._headers["Impersonate-User"] = "system:serviceaccount:" + impersonate.replace("/", ":", 1)
@@ -166,13 +168,14 @@ class Api:
 
     def _answered(self, request: ApiRequest, *, preload: bool) -> urllib3.BaseHTTPResponse:
         begun = time.monotonic()
-        end, renewed = begun + left(self._deadline), False
+        end, renewed, webhook = begun + left(self._deadline), False, ""
         for attempt in itertools.count():
             if request.before:
                 request.before()
             generation = self.connection.generation
             outcome = self._attempt(request, preload=preload)
             if isinstance(outcome, urllib3.BaseHTTPResponse) and (outcome.status < 300 or _is_missing(outcome, request)):
+                self.awaited.pop(webhook, None)  # it answers again
                 return outcome
             if not renewed and _credentials_rotated(outcome):
                 renewed = True
@@ -180,9 +183,13 @@ class Api:
                 continue
             failure, again = self._failure(outcome, request)
             again = again and isinstance(failure, ClusterUnavailable)
+            if isinstance(failure, ClusterUnavailable) and failure.webhook:
+                webhook = failure.webhook
+                again = again and self.awaited.get(webhook, -math.inf) < begun - self._deadline
             pause = _pause(attempt, outcome)
             most = begun + self._unmet if isinstance(outcome, Exception) and never_sent(outcome) else math.inf
             if not again or time.monotonic() + pause > min(end, most):
+                self.awaited[webhook] = time.monotonic()
                 raise failure
             time.sleep(pause)
         raise AssertionError  # pragma: no cover - count() never ends

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import urllib3
 
-from handler.cluster.api import ApiRequest, _pause, checked, echoes, is_missing, items_of
+from handler.cluster.api import Api, ApiRequest, _pause, checked, echoes, is_missing, items_of
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.names import Resource
 
@@ -112,3 +118,59 @@ def test_the_back_off_grows_to_its_limit() -> None:
 
 def test_a_requests_repr_hides_its_body() -> None:
     assert "hunter2" not in repr(ApiRequest("PUT", "/api/v1/namespaces/a/secrets/s", body=b"hunter2"))
+
+
+@dataclass
+class Servers:
+    """Answers every attempt with the status that is due, on a clock that only pauses move."""
+
+    statuses: Iterator[int]
+    now: float = 1000.0
+    attempts: int = 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def attempt(self, *_: Any, **__: Any) -> urllib3.HTTPResponse:
+        self.attempts += 1
+        said = 'failed calling webhook "a.example.com": no route'
+        body = {"kind": "Status", "reason": "InternalError", "message": f"Internal error occurred: {said}"}
+        answer = json.dumps({**body, "details": {"causes": [{"message": said}]}}).encode()
+        return urllib3.HTTPResponse(answer, status=next(self.statuses))
+
+    def api(self, monkeypatch: pytest.MonkeyPatch) -> Api:
+        monkeypatch.setattr("handler.cluster.api.time", self)
+        connection: Any = SimpleNamespace(host="https://x", generation=0, unsigned="")
+        api = Api(connection)
+        monkeypatch.setattr(api, "_attempt", self.attempt)
+        return api
+
+    def ask(self, api: Api) -> int:
+        """Send a request; return how often it was tried."""
+        before = self.attempts
+        with contextlib.suppress(ClusterUnavailable):
+            api.send(ApiRequest("GET", PATH))
+        return self.attempts - before
+
+
+def test_no_request_waits_for_a_webhook_that_another_has_just_waited_for_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = Servers(itertools.repeat(500))
+    api = servers.api(monkeypatch)
+    assert servers.ask(api) > 5
+    assert [servers.ask(api) for _ in range(3)] == [1, 1, 1]
+    servers.now += 31
+    assert servers.ask(api) > 5, "a later run waits again"
+    api.awaited.clear()
+    assert servers.ask(api) > 5
+
+
+def test_a_webhook_that_answers_again_is_waited_for_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = Servers(itertools.cycle([500, 404]))
+    monkeypatch.setattr("handler.cluster.api._is_missing", lambda outcome, _: outcome.status == 404)
+    api = servers.api(monkeypatch)
+    for _ in range(3):
+        assert servers.ask(api) == 2
+        servers.now += 29.9
