@@ -147,9 +147,10 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
 
 
 def _webhook(body: Any) -> str:
-    """Return the webhook that a Status' cause names as the one whose call failed."""
-    found = (_CALL.match(str(cause.get("message") or "")) for cause in _causes(body))
-    return next((match[1] for match in found if match), "")
+    """Return the webhook whose call failed: its one cause says so, and the message. The API server begins that of a denial otherwise."""
+    said = [str(cause.get("message") or "") for cause in _causes(body)]
+    match = _CALL.match(said[0]) if [_message(body)] == [f"Internal error occurred: {each}" for each in said] else None
+    return match[1] if match else ""
 
 
 def _field_causes(body: Any) -> Iterator[FieldCause]:

@@ -243,3 +243,24 @@ def test_only_a_connection_never_made_counts_as_never_sent() -> None:
     assert never_sent(urllib3.exceptions.ConnectTimeoutError())
     assert not never_sent(urllib3.exceptions.ReadTimeoutError(pool, "/", "x"))
     assert not never_sent(urllib3.exceptions.ProtocolError("Connection aborted."))
+
+
+CALL = 'failed calling webhook "a.example.com": no route to host'
+DENIAL = f'admission webhook "b.example.com" denied the request: Internal error occurred: {CALL}'
+
+
+@pytest.mark.parametrize(
+    ("message", "causes", "webhook"),
+    [
+        (f"Internal error occurred: {CALL}", [CALL], "a.example.com"),
+        (DENIAL, [CALL], ""),
+        (f"Internal error occurred: {CALL}", [], ""),
+        (f"Internal error occurred: {CALL}", [CALL, CALL], ""),
+        ("Internal error occurred: no", ["no"], ""),
+    ],
+)
+def test_a_webhook_that_answers_cant_pass_for_one_that_doesnt(message: str, causes: list[str], webhook: str) -> None:
+    body = {"kind": "Status", "reason": "InternalError", "message": message, "details": {"causes": [{"message": each} for each in causes]}}
+    error = refused(500, body, "PATCH", "/api/v1/namespaces/shop/configmaps/a", "ConfigMap/shop/a")
+    assert isinstance(error, ClusterUnavailable)
+    assert error.webhook == webhook
