@@ -81,7 +81,7 @@ class _Render:
         asked = replace(request, outside=self.inputs, beside=bool(self.number))
         if self.number and secrets_of(request.configuration):
             asked = replace(asked, configuration=without_values(request.configuration, PLACEHOLDERS[self.number]))
-        with in_memory(lambda: bool(plain and plain.used)):
+        with in_memory(lambda: bool((plain and plain.used) or (request.configuration and self.given))):
             made = self.renderer.render(plain or self.tree, asked, self.sandbox)
         encrypted = tuple(sorted({oid for oid, _ in plain.used})) if plain else ()
         return with_variables(replace(made, encrypted=encrypted), request, self.sandbox)

@@ -98,8 +98,8 @@ def _placed(base: Path, paths: Collection[Path] | Iterator[Path]) -> dict[str, P
     return found
 
 
-def unfit(settings: Settings, *, ssh: bool, renderers: str = "") -> tuple[Problem, ...]:
-    """Return what a function couldn't do of a configuration, each with the way out. `renderers`: as in `programs.unfit`."""
+def unfit(settings: Settings, *, ssh: bool, renderers: str = "", arch: str = "") -> tuple[Problem, ...]:
+    """Return what a function couldn't do of a configuration, each with the way out. `renderers`, `arch`: as in `programs.unfit`."""
     problems = list(_secrets_out_of_reach(settings))
     for target in settings.targets:
         subject = f"targets[{target.name}]"
@@ -110,7 +110,7 @@ def unfit(settings: Settings, *, ssh: bool, renderers: str = "") -> tuple[Proble
         if not _reachable(target.cluster):
             fix = "cluster: {eks: {cluster: NAME}}, or {kubeconfig: {awsSecretsManager: {id: NAME}}}"
             problems.append(Problem(f"{subject}.cluster", "is none that a function reaches: it has no kubeconfig file and no pod", fix=fix))
-        problems += programs.unfit(target, renderers)
+        problems += programs.unfit(target, renderers, arch)
     return tuple(problems)
 
 

@@ -104,7 +104,7 @@ def _package(options: argparse.Namespace) -> int:
     settings, rare = None, frozenset[str]()
     if options.config:
         settings, files = configured.settings_of(options.config)
-        if problems := configured.unfit(settings, ssh=options.ssh, renderers=options.renderers):
+        if problems := configured.unfit(settings, ssh=options.ssh, renderers=options.renderers, arch=runtime.arch):
             raise ConfigInvalid(*problems)
         if options.renderers and (names := programs.undecided(settings)):
             print(f"package: {', '.join(names)}: a kustomization or a chart there needs `sandbox: weak` on AWS Lambda", file=sys.stderr)

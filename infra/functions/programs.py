@@ -40,8 +40,8 @@ def _runs(name: str, target: Target) -> bool:
     return name != JSONNET or target.sandbox == "weak"
 
 
-def unfit(target: Target, where: str) -> Iterator[Problem]:
-    """Yield what keeps a target from being rendered in a function. `where`: ZIP, IMAGE; empty: nothing has programs."""
+def unfit(target: Target, where: str, arch: str = "") -> Iterator[Problem]:
+    """Yield what keeps a target from being rendered in a function. `where`: ZIP, IMAGE; empty: nothing has programs; `arch`: Lambda's."""
     if NIX in target.renderer.programs:
         seen = "needs nix, which isn't packed for functions"
         yield Problem(f"targets[{target.name}].renderer", seen, fix="run this target in a container or a process that has nix")
@@ -53,7 +53,10 @@ def unfit(target: Target, where: str) -> Iterator[Problem]:
     if names and target.sandbox != "weak":
         seen = f"is strict, and AWS Lambda refuses the walls that {names} would run behind, in the zip and in the image form"
         yield Problem(f"targets[{target.name}].sandbox", seen, fix=_WEAK)
-    if target.decryption and needs != [SOPS]:
+    if JSONNET in target.programs and arch == "arm64" and not target.is_template and not (where and target.sandbox == "weak"):
+        seen = "needs the program jsonnet, for Google's library of it there is none on arm64; that runs only packed, with `sandbox: weak`"
+        yield Problem(f"targets[{target.name}].renderer", seen, fix=f"scripts/package --platform x86_64; or {_WEAK}, with {_ABSENT}")
+    if target.decryption and target.renderer.programs:
         seen = f"would give {' and '.join(target.renderer.programs)} decrypted files on disk: AWS Lambda has no directory in memory"
         yield Problem(f"targets[{target.name}].decryption", seen, fix="run this target in a container; plain manifests can be decrypted")
 

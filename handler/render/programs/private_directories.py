@@ -105,7 +105,7 @@ def memory_home() -> str:
         "set TMPDIR to a tmpfs; in Kubernetes: volumes: [{name: memory, emptyDir: {medium: Memory}}], volumeMounts: [{name: memory,"
         " mountPath: /dev/shm}]; docker run --tmpfs /dev/shm"
     )
-    seen = f"would be given decrypted files on disk: neither {tempfile.gettempdir()} nor {MEMORY} is in memory"
+    seen = f"would be given decrypted files or Secrets on disk: neither {tempfile.gettempdir()} nor {MEMORY} is in memory"
     raise RendererUnavailable.of("a program", seen, fix=fix)
 
 

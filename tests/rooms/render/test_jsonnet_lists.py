@@ -12,9 +12,10 @@ from handler.app.outside_inputs import TargetInputs
 from handler.config.git_settings import Repository
 from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Target
-from handler.model.errors import AnnealError, OperatorError
+from handler.model.errors import AnnealError, OperatorError, RendererUnavailable
 from handler.model.render import Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
+from handler.render.programs import private_directories
 from handler.render.set_digest import set_digest
 from handler.render.target_render import render_target
 from tests.fakes.source_tree import FakeTree
@@ -95,6 +96,16 @@ def test_what_listed_secrets_say_is_hidden_where_it_lands(sandbox: Sandbox, engi
         taken(sandbox, failing, engine, outside=inputs(secret()))
     assert "it is placeholder" in str(refused.value)
     assert PASSWORD not in str(refused.value)
+
+
+def test_the_program_gets_secrets_in_memory_or_not_at_all(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_directories, "_in_memory", lambda _: False)
+    monkeypatch.setattr(sandbox._memory, "_base", "")
+    pod = live("Pod", "a", status={"phase": "Up"})
+    for given in ({"outside": inputs(secret()), "configuration": pod}, {"outside": inputs(), "configuration": secret()}):
+        with pytest.raises(RendererUnavailable, match="on disk"):
+            taken(sandbox, LISTED + config("a", "{ n: std.toString(own) }"), **given)
+    assert taken(sandbox, NAMES, outside=inputs(pod), configuration=pod).manifests
 
 
 def test_what_a_configuration_says_that_is_a_secret_is_hidden_where_it_lands(sandbox: Sandbox) -> None:

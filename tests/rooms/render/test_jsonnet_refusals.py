@@ -295,7 +295,7 @@ def test_what_else_keeps_the_program_from_running_is_said_and_no_other_engine_re
     with in_memory(lambda: why == "no memory"), pytest.raises(RendererUnavailable) as caught:
         rendered(sandbox, {MAIN: config("a")})
     render_tools._known.cache_clear()
-    wanted = {"its directory is full": "No space left", "no memory": "decrypted files on disk", "too old": "0.20.0 or newer is needed"}
+    wanted = {"its directory is full": "No space left", "no memory": "files or Secrets on disk", "too old": "0.20.0 or newer is needed"}
     assert wanted[why] in str(caught.value)
 
 

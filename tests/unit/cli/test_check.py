@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from handler import __version__
-from handler.cli.check import _TargetChecks
+from handler.cli.check import _engine, _TargetChecks
 from handler.cli.check_table import Findings
 from handler.cli.group import anneal
 from handler.cli.output import Output
@@ -20,6 +20,7 @@ from handler.config.settings import Target
 from handler.model.errors import Problem
 from handler.model.render import Rendered
 from handler.model.tree import ReadSet
+from handler.render import render_tools
 from tests.unit.cli.scripted import TOKEN, Server
 from tests.unit.engine.promoting_targets import PROD, SOAK, STAGING, Line, following
 
@@ -178,6 +179,28 @@ def test_check_says_which_form_cannot_render_a_target(
     target = Target("shop", Repository(f"{NOWHERE}/shop.git"), ("shop",), path="deploy", sandbox=sandbox)
     session: Any = None
     assert _TargetChecks(session, target, Findings(Output(as_json=True)), {}, None)._render() == seen
+
+
+@pytest.mark.parametrize(
+    ("read", "installed", "seen"),
+    [
+        ("jsonnet", True, "evaluated by Google's program, jsonnet 0.22.0"),
+        ("libjsonnet", False, "evaluated by Google's library in C++, which takes several times as long as its program: isn't installed here, and "),
+        ("libjsonnet", True, "as long as its program: its walls don't stand here, where the target isn't `sandbox: weak`"),
+        ("helm", True, ""),
+    ],
+)
+def test_check_says_which_engine_evaluates_jsonnet_and_why(
+    read: str, installed: bool, seen: str, monkeypatch: pytest.MonkeyPatch  # noqa: FBT001 - the machine
+) -> None:
+    if installed:
+        monkeypatch.setattr(render_tools, "find", lambda name: render_tools.RenderTool(name, "/jsonnet", "0.22.0", "d"))
+    else:
+        monkeypatch.setenv(render_tools.DIRECTORY, "")
+        monkeypatch.setenv("PATH", "")
+    made = "; ".join(_engine(Rendered((), ReadSet.of({render_tools.read_name(read): "d"}))))
+    assert seen in made
+    assert bool(seen) is bool(made)
 
 
 def test_check_says_what_a_target_comes_after_before_anything_is_proven_that_might_wait() -> None:

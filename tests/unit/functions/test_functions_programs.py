@@ -12,6 +12,7 @@ from handler.config.decryption import Decryption
 from handler.config.git_settings import Repository
 from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Cluster, Eks, Settings, Target
+from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
 from handler.model.errors import ConfigInvalid
 from handler.render import render_tools
 from infra.functions import programs
@@ -22,6 +23,7 @@ from infra.renderers import build, nix
 
 SHOP = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), cluster=Cluster(eks=Eks("prod")))
 FILES, AUTO = RendererSettings("file"), RendererSettings()
+PROGRAM = RendererSettings("jsonnet")
 GLOBS = RendererSettings(include=("*.yaml",))
 KUSTOMIZE, INFLATING, HELM = RendererSettings("kustomize"), RendererSettings("kustomize", helm_charts=True), RendererSettings("helm")
 
@@ -54,10 +56,38 @@ def test_sops_is_packed_where_a_target_decrypts() -> None:
     assert problem.message == "needs sops, which isn't packed"
 
 
-def test_no_function_has_a_directory_in_memory_for_what_was_decrypted() -> None:
-    (target,) = settings(HELM, sandbox="weak").targets
+@pytest.mark.parametrize(("sandbox", "names"), [("strict", set()), ("weak", {"jsonnet"})])
+def test_jsonnets_program_is_packed_where_a_function_runs_it_and_a_library_evaluates_elsewhere(
+    sandbox: Literal["strict", "weak"], names: set[str]
+) -> None:
+    given = settings(PROGRAM, FILES, sandbox=sandbox)
+    assert programs.needed(given) == names
+    assert [unfit(given, ssh=False, renderers=where, arch="x86_64") for where in ("", programs.ZIP, programs.IMAGE)] == [()] * 3
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "where", "fits"), [("strict", programs.ZIP, False), ("weak", "", False), ("weak", programs.ZIP, True), ("weak", programs.IMAGE, True)]
+)
+def test_on_arm_no_library_stands_in_for_jsonnets_program(sandbox: Literal["strict", "weak"], where: str, fits: bool) -> None:  # noqa: FBT001 - what comes out
+    given = settings(PROGRAM, FILES, sandbox=sandbox)
+    found = unfit(given, ssh=False, renderers=where, arch="arm64")
+    assert [(each.subject, "on arm64" in each.message, "--platform x86_64" in each.fix) for each in found] == [
+        ("targets[t0].renderer", True, True)
+    ] * (not fits)
+
+
+def test_no_function_runs_instances_so_that_their_template_fits() -> None:
+    (target,) = settings(PROGRAM).targets
+    kind = WatchedResource("g", "example.com/v1", "Grafana")
+    template = replace(target, trigger=TriggerSettings(resource=ResourceTrigger("g", (kind,))))
+    assert unfit(Settings((template,)), ssh=False, arch="arm64") == ()
+
+
+@pytest.mark.parametrize(("renderer", "name"), [(HELM, "helm"), (PROGRAM, "jsonnet")])
+def test_no_function_has_a_directory_in_memory_for_what_was_decrypted(renderer: RendererSettings, name: str) -> None:
+    (target,) = settings(renderer, sandbox="weak").targets
     (problem,) = unfit(Settings((replace(target, decryption=Decryption(kms=("arn",))),)), ssh=False, renderers=programs.ZIP)
-    assert str(problem).startswith("targets[t0].decryption: would give helm decrypted files on disk")
+    assert str(problem).startswith(f"targets[t0].decryption: would give {name} decrypted files on disk")
     assert unfit(Settings((replace(target, renderer=FILES, decryption=Decryption(kms=("arn",))),)), ssh=False, renderers=programs.ZIP) == ()
 
 
