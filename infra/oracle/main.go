@@ -60,6 +60,10 @@ var codecs = map[string]func(question) (any, error){
 	"cel":       evaluate,
 	"semver":    hold,
 	"selector":  match,
+	"json": func(q question) (any, error) {
+		q.Value = json.RawMessage(q.Text)
+		return q.decoded()
+	},
 	"duration": func(q question) (any, error) {
 		found, err := time.ParseDuration(q.Text)
 		return found.Nanoseconds(), err

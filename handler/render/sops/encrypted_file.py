@@ -31,6 +31,7 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 _DOTENV = re.compile(r"^sops_([^=\n]*)=([^\n]*)\n?", re.MULTILINE)
 _INI = re.compile(r"^\[sops\][ \t]*\r?\n((?:(?!\[)[^\n]*\n?)*)", re.MULTILINE)
 _INI_LINE = re.compile(r"^([^=\n#;]+)=([^\n]*)", re.MULTILINE)
+_INI_QUOTED = re.compile(r"\A(\"\"\"|[`\"'])(.*)\1\Z")
 _JSON_VALUE = re.compile(r":\s*\"ENC\[AES256_GCM,data:")
 _LINE_VALUE = re.compile(r"^[^#;\n=]+=[ \t]*ENC\[AES256_GCM,data:", re.MULTILINE)
 _YAML = re.compile(r"^(?:sops|'sops'|\"sops\")[ \t]*:", re.MULTILINE)
@@ -108,7 +109,7 @@ def _seen(data: bytes, path: str) -> EncryptedFile | None:
         return _ini(text, found)
     if path.endswith((".env", ".ini")) and _LINE_VALUE.search(text):
         raise MetadataRefused("it has no metadata: it is cut off, or was edited by hand")
-    return _yaml(text, path)
+    return _yaml(text.removeprefix("\ufeff"), path)
 
 
 def _one(form: str, pieces: Sequence[str], metadata: SopsMetadata) -> EncryptedFile:
@@ -177,7 +178,7 @@ def _ini(text: str, found: re.Match[str]) -> EncryptedFile:
     if len(_INI.findall(text)) > 1:
         raise MetadataRefused("it has more than one section `sops`")
     rows = _INI_LINE.findall(found[1])
-    flat = {name.strip(" \t"): value.strip(" \t\r").strip('`"').replace("\\n", "\n") for name, value in rows}
+    flat = {name.strip(" \t"): _INI_QUOTED.sub(r"\2", value.strip(" \t\r")).replace("\\n", "\n") for name, value in rows}
     if len(flat) < len(rows):
         raise MetadataRefused("it has a key of its metadata twice")
     return _one("ini", (text[: found.start()], text[found.end() :]), SopsMetadata.read(unflattened(flat)))
@@ -197,19 +198,25 @@ class _Chunk:
     def pieces(self) -> tuple[str, str]:
         return self.text[: self.span[0]], self.text[self.span[1] :]
 
+    @property
+    def empty(self) -> bool:
+        """Whether it holds nothing, as it is written or as sops writes that. sops prints `{}` of it, which is no object."""
+        nothing = self.text.startswith("---") if self.value is None else self.sops is not None and len(self.value) == 1
+        return nothing and MARK.decode() not in "".join(self.pieces)
+
 
 def _yaml(text: str, path: str) -> EncryptedFile | None:
     if not _YAML.search(text) and not text.lstrip().startswith("{"):
         return None
     starts = [0, *(found.start() for found in _DOCUMENT.finditer(text) if found.start()), len(text)]
     chunks = [_chunk(text[start:end], path) for start, end in itertools.pairwise(starts)]
+    chunks = [chunk for chunk in chunks if not chunk.empty] or chunks
     encrypted = [chunk for chunk in chunks if chunk.sops is not None]
     if not encrypted:
         return None
     if len(encrypted) > _MAX_UNITS:
         raise MetadataRefused(f"it has more than {_MAX_UNITS} encrypted documents")
-    whole = all(chunk.value is None or chunk.sops == encrypted[0].sops for chunk in chunks)
-    if whole and all(chunk.value is not None for chunk in chunks[1:]):
+    if all(chunk.value is None or chunk.sops == encrypted[0].sops for chunk in chunks):
         texts = [chunk.pieces if chunk.sops is not None else (chunk.text,) for chunk in chunks]
         return _one("yaml", _joined(texts), SopsMetadata.read(encrypted[0].sops))
     return _separately(chunks)

@@ -141,7 +141,8 @@ def _flat(value: object, form: str) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if "\n" in text or "\r" in text:
         raise MetadataRefused("a text of its metadata has more than one line")
-    return f"`{text}`" if form == "ini" and any(mark in text for mark in "#;") else text
+    quote = '"""' if "`" in text else "`" if any(mark in text for mark in "#;") else '"' if text != text.strip() else ""
+    return f"{quote}{text}{quote}" if form == "ini" else text
 
 
 def _keys(value: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
@@ -188,7 +189,7 @@ def unflattened(flat: Mapping[str, str]) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     for path, text in flat.items():
         steps = path.replace("__list_", "__map_").split("__map_")
-        if len(steps) > 4 or "" in steps:
+        if len(steps) > 5 or "" in steps:
             raise MetadataRefused("a key of its metadata is no path")
         node = whole
         for step in steps[:-1]:

@@ -17,6 +17,7 @@ from handler.config.renderer_settings import RendererSettings
 from handler.model.errors import DecryptionRefused
 from handler.model.render import Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
+from handler.render.sops.decrypted_tree import DecryptedTree
 from handler.render.sops.decryptor import Decryptor
 from handler.render.target_render import render_target
 from infra.renderers.build import binaries
@@ -69,7 +70,7 @@ def sops(*arguments: str, given: str | bytes = "", key: str = "", environ: Mappi
     data = given.encode() if isinstance(given, str) else given
     command = [str(binaries() / "sops"), "--disable-version-check", *arguments]
     done = subprocess.run(command, input=data, capture_output=True, env=environment, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr.decode()
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
     return done.stdout
 
 
@@ -91,6 +92,13 @@ def bare(path: str, data: bytes, *flags: str, key: str = ALICE.secret) -> bytes:
 def decryptor(keys: HeldKeys | None = None, *, kms: tuple[str, ...] = (), mac: str = "verify") -> Decryptor:
     settings = Decryption(kms=kms, mac="ignore" if mac == "ignore" else "verify")
     return Decryptor("shop", settings, HeldKeys((ALICE.secret,)) if keys is None else keys)
+
+
+def plain(sandbox: Sandbox, path: str, data: bytes, by: Decryptor | None = None) -> bytes:
+    """Return what renderers are given of a file."""
+    tree = DecryptedTree(FakeTree({path: data}), by or decryptor(), sandbox, weak=True)
+    (entry,) = tree.walk("")
+    return tree.blobs([entry.oid])[entry.oid]
 
 
 def render(

@@ -33,6 +33,7 @@ from tests.rooms.render.sops_files import (
     bare,
     decryptor,
     encrypted,
+    plain,
     render,
 )
 
@@ -41,12 +42,6 @@ from tests.rooms.render.sops_files import (
 def sandbox() -> Iterator[Sandbox]:
     with public_tools(), Sandbox() as sandbox:
         yield sandbox
-
-
-def plain(sandbox: Sandbox, path: str, data: bytes, by: Decryptor | None = None) -> bytes:
-    tree = DecryptedTree(FakeTree({path: data}), by or decryptor(), sandbox, weak=True)
-    (entry,) = tree.walk("")
-    return tree.blobs([entry.oid])[entry.oid]
 
 
 def text_of(made: Rendered, key: str = "password") -> str:
@@ -77,6 +72,7 @@ GOLDENS: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
     ),
     "dotenv": ("a.env", 'A=b\n# a comment\nC=d "e"\nEMPTY=\nMANY=a\\nb\n', ()),
     "ini": ("a.ini", "top=1\n[part]\n; a comment\na = b\nc = d#e\n", ()),
+    "ini whose metadata are quoted": ("a.ini", "[part]\na = b\nc = d\n", ("--encrypted-regex", "^a$|`")),
     "binary": ("a.bin", bytes(range(256)) * 10, ()),
     "binary of text": ("motd", "hello\n", ()),
     "large": ("a.env", LARGE, ()),
@@ -103,6 +99,19 @@ def test_documents_that_were_encrypted_one_by_one_are_decrypted_one_by_one(sandb
     made = render(sandbox, {"deploy/a.yaml": f"{one}---\n{CONFIG}---\n{other}"}, decryptor())
     assert [str(each.identity) for each in made.manifests] == ["Secret/one", "ConfigMap/plain", "Secret/other"]
     assert CANARY.encode() not in made.manifests[1].raw
+
+
+def test_a_byte_order_mark_moves_nothing(sandbox: Sandbox) -> None:
+    data = b"\xef\xbb\xbf" + encrypted("a.yaml", SECRET, *VALUES)
+    assert plain(sandbox, "deploy/a.yaml", data) == bare("a.yaml", data)
+
+
+@pytest.mark.parametrize("end", ["", "---\n", "---\n# the end\n"])
+def test_a_document_that_holds_nothing_is_left_out(sandbox: Sandbox, end: str) -> None:
+    data = encrypted("a.yaml", f"{SECRET}---\n---\n{SECRET.replace('login', 'other')}---\n", *VALUES)
+    assert bare("a.yaml", data).count(b"{}") == 2, "what sops prints of it is no object"
+    made = render(sandbox, {"deploy/a.yaml": data + end.encode()}, decryptor())
+    assert [str(each.identity) for each in made.manifests] == ["Secret/login", "Secret/other"]
 
 
 def test_an_openssh_key_opens_a_file(sandbox: Sandbox) -> None:
