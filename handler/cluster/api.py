@@ -24,6 +24,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -39,10 +40,12 @@ from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.names import Resource
 
 JSON = "application/json"
-_CONNECT = 5.0
+_CONNECT, _STALLED = 5.0, 3.0
 _PAUSES = Backoff(0.1, 10.0)
 _MARK = f"anneal-{uuid.uuid4().hex[:12]}-"
 _NUMBERS = itertools.count()
+stalled: ContextVar[Callable[[AnnealError, bool], None]] = ContextVar("stalled", default=lambda _failure, _over: None)
+"""Takes the failure of a request that the server refuses for a while, and again once that is over; not of those that records need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,7 @@ class Api:
 
     def _answered(self, request: ApiRequest, *, preload: bool) -> urllib3.BaseHTTPResponse:
         begun = time.monotonic()
-        end, renewed, webhook = begun + left(self._deadline), False, ""
+        end, renewed, webhook, told = begun + left(self._deadline), False, "", None
         for attempt in itertools.count():
             if request.before:
                 request.before()
@@ -176,6 +179,8 @@ class Api:
             outcome = self._attempt(request, preload=preload)
             if isinstance(outcome, urllib3.BaseHTTPResponse) and (outcome.status < 300 or _is_missing(outcome, request)):
                 self.awaited.pop(webhook, None)  # it answers again
+                if told:
+                    stalled.get()(told, True)
                 return outcome
             if not renewed and _credentials_rotated(outcome):
                 renewed = True
@@ -191,6 +196,10 @@ class Api:
             if not again or time.monotonic() + pause > min(end, most):
                 self.awaited[webhook] = time.monotonic()
                 raise failure
+            is_refused = not isinstance(outcome, Exception) and not request.path.startswith(_ALWAYS_SERVED)
+            if is_refused and not told and time.monotonic() - begun >= _STALLED:
+                told = failure
+                stalled.get()(told, False)
             time.sleep(pause)
         raise AssertionError  # pragma: no cover - count() never ends
 

@@ -21,9 +21,11 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 
+from handler.cluster.api import stalled
 from handler.engine import canary_cleanup, dependency_gate, health_look, outcomes, relocation, requests, rollback, shortcuts
 from handler.engine.planner.desired import Inputs
 from handler.engine.planner.planner import Planned
@@ -74,7 +76,7 @@ def reconcile(deps: Dependencies, job: Job, stop: threading.Event | None = None,
     run = RunContext(deps, job, stop, name, Round(deps.clock()), queue)
     since = time.monotonic()
     try:
-        result = _unlocked(run)
+        result = copy_context().run(_unlocked, run)
     except Busy as error:
         result = run.problem_result(Outcome.BUSY, masked_error(requests.busy(run, error)))
     except AnnealError as error:
@@ -130,6 +132,7 @@ def _ended_by(run: RunContext, error: AnnealError) -> Result:
 
 
 def _unlocked(run: RunContext) -> Result:
+    stalled.set(run.stalls)
     run.read()
     ended = requests.ended_before(run)
     if ended:

@@ -17,8 +17,13 @@ from tests.rooms.source.certificates import Authority
 
 
 class _Converter(BaseHTTPRequestHandler):
+    busy = threading.Event()
+
     def do_POST(self) -> None:
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.busy.is_set():
+            self.send_error(429)
+            return
         asked = review["request"]
         objects = [_converted(item, asked["desiredAPIVersion"]) for item in asked["objects"]]
         answer = {"uid": asked["uid"], "convertedObjects": objects, "result": {"status": "Success"}}
@@ -43,12 +48,12 @@ def _converted(item: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 @contextmanager
-def converted(group: str, place: Path) -> Iterator[Document]:
-    """Serve conversions, and yield the definition of Offers that asks for them."""
+def converted(group: str, place: Path, busy: threading.Event | None = None) -> Iterator[Document]:
+    """Serve conversions, and yield the definition of Offers that asks for them. `busy`: while it is set each is answered with 429."""
     authority = Authority(place, "vendor")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.certificate("converter"))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Converter)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Converter", (_Converter,), {"busy": busy or threading.Event()}))
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

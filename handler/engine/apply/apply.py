@@ -43,6 +43,7 @@ CREATE_ONLY = "1"
 _PROPAGATIONS: Mapping[GroupKind, Propagation] = {GroupKind("batch", "Job"): "Foreground", STATEFUL_SET: "Orphan"}
 """How an object goes that is made anew: the pods of a StatefulSet go on, and the new one adopts them."""
 _BY_OTHERS = (Cause.OWNER, Cause.CONTENT)  # whatever the object is by now, what it goes with goes
+Unsettled = Callable[[tuple[str, ...], tuple[str, ...]], None]
 _UNSEEN = "would go, which the plan didn't show"
 _MUST_GO = "changed since it was planned, and would have to be deleted now; the next run plans that"
 
@@ -74,7 +75,7 @@ class Applier:
 
     `removed`: objects deleted beside pruning, by a step or a recreate; `noted`: called with what was written, before anything follows it.
     `lingering`: called with objects that aren't gone yet; `wrote`: called with changes once written; `unsettled`: called with a line of
-    each CRD and Namespace that doesn't stand yet, as the cluster says why.
+    each CRD and Namespace that doesn't stand yet, as the cluster says why, and with the lines before.
     """
 
     planner: Planner
@@ -89,7 +90,7 @@ class Applier:
     noted: Callable[[Sequence[Desired]], None] = lambda _: None
     lingering: Report = unreported
     wrote: Callable[[Sequence[Change]], None] = lambda _: None
-    unsettled: Callable[[tuple[str, ...]], None] = lambda _: None
+    unsettled: Unsettled = lambda _lines, _before: None
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -314,7 +315,7 @@ class _Unsettled:
     """Says why CRDs and Namespaces don't stand yet, once that takes longer than a moment."""
 
     fence: Callable[[], None]
-    report: Callable[[tuple[str, ...]], None]
+    report: Unsettled
     why: dict[Identity, str] = field(default_factory=dict)
     told: tuple[str, ...] = ()
     begun: float = field(default_factory=time.monotonic)
@@ -331,8 +332,8 @@ class _Unsettled:
 
     def tell(self, lines: tuple[str, ...]) -> None:
         if lines != self.told:
-            self.told = lines
-            self.report(lines)
+            before, self.told = self.told, lines
+            self.report(lines, before)
 
 
 def _leaving(change: Change, paths: Collection[str]) -> Change:

@@ -37,7 +37,6 @@ from handler.engine.run.errors import ROLLOUT_FAILURES, ApplyFailed
 from handler.engine.waits.wait import Waits
 from handler.engine.waits.wait_record import StateWaitRecord
 from handler.model.errors import (
-    AnnealError,
     ApiRefused,
     AuthorError,
     NewerHead,
@@ -78,7 +77,7 @@ class RolloutRunner:
         self.lingering = Lingering(run)
         linger = self.lingering.report
         self.applier = Applier(deps.planner, self.planned, run.fence, run.between, noted=self._note, lingering=linger, wrote=run.wrote)
-        self.applier.unsettled = self._unsettled
+        self.applier.unsettled = run.hindered
         self.pruner = Pruner(deps.planner, self.planned, run.fence, run.between, self.applier.stored.uids, linger, run.wrote)
         self.waits = Waits(self.run, self.planned.plan.stuck)
         self.journal = Journal(self.run, self.inputs)
@@ -183,10 +182,6 @@ class RolloutRunner:
         fresh = expired_jobs.applied(written)
         if fresh:
             self.run.record(lambda state: expired_jobs.noted(state, fresh))
-
-    def _unsettled(self, lines: tuple[str, ...]) -> None:
-        with contextlib.suppress(AnnealError):  # what can't be said now ends no run: the fence decides
-            self.run.record(lambda state: replace(state, status=replace(state.status, unhealthy=lines)))
 
     def _await(self, number: int, coming: Iterable[Identity]) -> None:
         awaits = self.inputs.prepared.awaits

@@ -6,6 +6,7 @@ are measured by the run's clock, which never leaps; what is due for others goes 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,7 @@ from handler.engine.planner.due import recovers
 from handler.engine.planner.planner import Planned
 from handler.engine.run import former_record, transitions
 from handler.engine.run.dependencies import Dependencies
+from handler.engine.run.errors import masked_error
 from handler.engine.run.promotion import NO_PROMOTION, Promotion
 from handler.engine.run.recovery_scan import FoundMembers, scan
 from handler.model.advice import advice
@@ -248,6 +250,25 @@ class RunContext:
         with self.writing:
             self.stored = self.deps.store.write(self.stored, change, self.lease.token)
             self.deps.announce(replace(transitions.phase(self.state, self.run), generation=self.generation))
+
+    def hindered(self, lines: tuple[str, ...], before: tuple[str, ...]) -> None:
+        """Record what holds the run up, a line an object, in place of `before` and beside what waits say; trouble with that ends no run."""
+
+        def change(state: State) -> State:
+            kept = (line for line in state.status.unhealthy if line not in before)
+            return replace(state, status=replace(state.status, unhealthy=(*kept, *lines)))
+
+        with contextlib.suppress(AnnealError):
+            if self.round.opened:
+                self.record(change)
+            elif self.stored.uid and not self.job.dry_run:
+                with self.writing:
+                    self.stored = self.deps.store.swap(self.stored, change(self.state), self.lease.token if self.lease else None)
+
+    def stalls(self, failure: AnnealError, over: bool) -> None:
+        """Record a request that the API server refuses for a while, since a webhook that it asks is busy or dead."""
+        line = (str(masked_error(failure, self.closed).problems[0]),)
+        self.hindered(() if over else line, line)
 
     def begins(self, plan: Plan) -> None:
         """Announce that a plan is carried out from now on."""
