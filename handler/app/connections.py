@@ -24,7 +24,7 @@ from handler.config.secrets import Reading
 from handler.config.settings import Cluster, Settings, Target
 from handler.engine.planner.desired import Ancestry, CommitSource
 from handler.model.advice import advice
-from handler.model.errors import ConfigInvalid
+from handler.model.errors import AnnealError, ConfigInvalid
 from handler.model.instance import template_of
 from handler.model.names import state_name
 from handler.model.optional_imports import needed_by
@@ -167,14 +167,17 @@ class Connections:
             ("metrics",), lambda: PrometheusClient(self.settings.prometheus, self.secrets, anywhere=self._options.any_metrics)
         )
 
-    def members(self, target: Target) -> int:
-        """Return how many objects live with a target's marks, by its own rights: asked where it has no record. Raises AnnealError."""
+    def members(self, target: Target) -> int | None:
+        """Return how many objects live with a target's marks, by its own rights: asked where it has no record. None: that can't be seen."""
         from handler.engine.planner.planner import Planner
         from handler.engine.run.recovery_scan import scan
         from handler.plan.inventory import TargetMarks
 
         marks = TargetMarks.of(target.name, self.settings.state_namespace)
-        return scan(Planner(target, marks.applyset, self.brief_api(target, impersonated=True), self.discovery(target))).count
+        with suppress(AnnealError):
+            found = scan(Planner(target, marks.applyset, self.brief_api(target, impersonated=True), self.discovery(target)))
+            return found.count or (None if found.denied else 0)
+        return None
 
     def store(self, target: Target) -> StateStore:
         """Return the record of a target."""

@@ -87,6 +87,7 @@ class Overview:
         self._crew = SurveyThreads()
         self._news: queue.SimpleQueue[tuple[Hashable, Callable[[Any], None], Any]] = queue.SimpleQueue()
         self._open: set[Hashable] = set()
+        self._scanned: set[str] = set()
         self._rows: dict[str, TargetRow] = {}
         self._infos: dict[Hashable, CommitInfo | None] = {}
         self._uids: dict[Cluster, str | AccessDenied] = {}
@@ -231,13 +232,14 @@ class Overview:
                 self._ask(key, _AT_ONCE, partial(self._read, row.target, uid), partial(self._saw_whole, row.target))
 
         for row in [row for row in self._sorted() if row.recorded is False and not row.target.is_template][:SCANNED]:
-            if row.members is None:
+            if row.target.name not in self._scanned:
+                self._scanned.add(row.target.name)
                 key = ("members", row.target.cluster, row.target.name)
                 self._ask(key, 1, partial(self._ways.members, row.target), partial(self._saw_members, row.target.name))
 
-    def _saw_members(self, name: str, found: int | AnnealError) -> None:
+    def _saw_members(self, name: str, found: int | AnnealError | None) -> None:
         if name in self._rows:
-            self._rows[name] = replace(self._rows[name], members=found if isinstance(found, int) else 0)
+            self._rows[name] = replace(self._rows[name], members=None if isinstance(found, AnnealError) else found)
 
     def _is_known(self, row: TargetRow) -> bool:
         """Whether a row is known: no record, or a usable summary of this target as it is configured. A pin's reason is in the record."""

@@ -59,7 +59,7 @@ class TargetRow:
     `summary`: of that record, with its health as it is known now. `state`, `lease`: read (`whole`) of the first in trouble only. `newest`:
     None: git wasn't asked. `doubt`: why it isn't known whether the record is of this cluster. `instances`: of a template, how many have a
     record, and how many of them are in trouble (`unwell`); None: it is none. `members`: of a target without a record, how many objects of
-    it were found; None: not asked.
+    it were found; None: not known.
     """
 
     target: Target
@@ -83,7 +83,8 @@ class TargetRow:
         if self.recorded is None:
             return "unknown" if self.trouble else "asking"
         if not self.recorded:
-            return "template" if self.target.is_template else "record-missing" if self.members else "never-ran"
+            lost = "record-missing" if self.members else "no-record" if self.members is None else "never-ran"
+            return "template" if self.target.is_template else lost
         if suspension(self.target, self.summary, self.now):
             return "suspended"
         return self.summary.phase or "new"

@@ -70,11 +70,11 @@ class TargetStatusReader:
         objects: Callable[[Target], Readable],
         deadline: float = DEADLINE,
         awaits: Awaits = lambda _target, _state: (),
-        members: Callable[[Target], int] | None = None,
+        members: Callable[[Target], int | None] | None = None,
     ) -> None:
         self._settings = settings
         self._objects = objects
-        self._awaits, self._members = awaits, LastSeenByPlace[int](KEPT)
+        self._awaits, self._members = awaits, LastSeenByPlace["int | None"](KEPT)
         self._scan = members
         self._looks = ClusterLooks(deadline)
         self._clusters, self._states = LastSeenByPlace[ClusterSeen](len(settings.targets)), LastSeenByPlace["State | None"](KEPT)
@@ -122,7 +122,7 @@ class TargetStatusReader:
         """Return how many objects of a target without a record live, asked once a minute; None: not known."""
         known = self._members.sight(target.name)
         if self._scan and time.time() - known.at > _SCAN_EVERY:
-            known = self._members.all(self._looks, {target.name: partial(self._scan, target)}, PATIENCE)[target.name]
+            known = self._members.all(self._looks, {target.name: partial(self._scan, target)})[target.name]
         return known.what
 
     def _counts(self, template: Target) -> Json:

@@ -83,7 +83,7 @@ def _next_step(row: TargetRow, given: GivenFlags) -> NextStep:
         return _CONFIGURED if pause is CONFIGURED else NextStep("it is suspended; to go on:", advice("anneal resume {}", name))
     if row.state is None:
         lost = f"its record is missing, and {many(row.members or 0, 'object')} of it live: a run finds them again, and prunes nothing"
-        seen = lost if row.members else "it never ran"
+        seen = lost if row.members else "it has no record" if row.members is None else "it never ran"
         return _from_promoters(name, row.newest, seen) or NextStep(seen, advice("anneal apply {}", name))
     again = f"; live is looked at again {until(row.state.drift_due, row.now)}" if row.state.drift_due else ""
     return (

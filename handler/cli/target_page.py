@@ -59,7 +59,7 @@ def lines(row: TargetRow, given: GivenFlags) -> Iterator[tuple[str, str, int]]:
 
 def _phase(row: TargetRow) -> str:
     if row.state is None:
-        lost = f"record missing, {many(row.members, 'object')} found" if row.members else "never ran"
+        lost = f"record missing, {many(row.members, 'object')} found" if row.members else row.phase.replace("-", " ")
         return "unknown" if row.trouble else lost
     if suspension(row.target, row.state, row.now):
         return "suspended"

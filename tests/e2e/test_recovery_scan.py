@@ -15,7 +15,7 @@ from handler.app.target_status import TargetStatusReader
 from handler.cli.follow_up_commands import GivenFlags
 from handler.cli.next_step import next_step
 from handler.cli.target_page import lines
-from handler.config.settings import Prune
+from handler.config.settings import Impersonate, Prune
 from handler.model.names import PART_OF, identity_of, state_name
 from handler.model.result import Outcome
 from tests.e2e.api_proxy import is_object_write
@@ -23,6 +23,7 @@ from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, definition, deployment, namespace, offer
 from tests.e2e.killed_runs import Wire
 from tests.e2e.one_target import DONE, STATES, Shop, told, version
+from tests.e2e.rbac_rights import ALL, DEPLOYER, allow
 from tests.kubectl import Kubectl
 from tests.rooms.cluster.faulty_proxy import Handler
 
@@ -68,6 +69,10 @@ def test_a_target_whose_record_is_missing_is_said_to_have_lost_it(shop: Shop) ->
     step = next_step(row)
     assert (step.command, "2 objects of it live" in step.text) == (f"anneal apply {shop.name}", True)
     assert next(lines(row, GivenFlags()))[0] == f"{shop.name}: record missing, 2 objects found"
+    allow(shop, (ALL, "", "services"))
+    shop.configure(impersonate=Impersonate(f"{shop.name}/{DEPLOYER}"), namespaces=(shop.name,))
+    row, facts = seen()
+    assert (row.phase, row.members, facts["members"]) == ("no-record", None, None), "what it may not list may live"
 
 
 def test_requests_during_a_recovery_are_left_to_the_run_after_it(shop: Shop, wired: Wire) -> None:

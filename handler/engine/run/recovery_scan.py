@@ -19,11 +19,12 @@ from handler.plan.inventory import is_member
 
 @dataclass(frozen=True, slots=True)
 class FoundMembers:
-    """Which kinds have members, in which namespaces, and how many there are."""
+    """Which kinds have members, in which namespaces, and how many there are. `denied`: some kinds may not be read."""
 
     kinds: frozenset[GroupKind] = frozenset()
     namespaces: frozenset[str] = frozenset()
     count: int = 0
+    denied: bool = False
 
 
 def scan(planner: Planner) -> FoundMembers:
@@ -36,10 +37,11 @@ def scan(planner: Planner) -> FoundMembers:
             raise
     found = FoundMembers()
     for answer in parallel([partial(_found, planner, [kind], planner.target.namespaces) for kind in kinds]):
-        if isinstance(answer, FoundMembers):
-            found = FoundMembers(found.kinds | answer.kinds, found.namespaces | answer.namespaces, found.count + answer.count)
-        elif not isinstance(answer, AccessDenied):
+        if not isinstance(answer, FoundMembers | AccessDenied):
             raise answer
+        more = answer if isinstance(answer, FoundMembers) else FoundMembers(denied=True)
+        seen, denied = found.namespaces | more.namespaces, found.denied or more.denied
+        found = FoundMembers(found.kinds | more.kinds, seen, found.count + more.count, denied)
     return found
 
 

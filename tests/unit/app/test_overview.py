@@ -16,7 +16,7 @@ from handler.app.overview import EXPLAINED, SCANNED, Overview
 from handler.app.target_row import Level, TargetRow
 from handler.config.git_settings import Repository, SecretRef, directory_url
 from handler.config.settings import Cluster, Settings, Target
-from handler.model.errors import AccessDenied, GitUnavailable
+from handler.model.errors import AccessDenied, ClusterUnavailable, GitUnavailable
 from handler.model.names import state_name
 from handler.model.refs import Head
 from handler.model.tree import CommitInfo
@@ -60,8 +60,10 @@ class Ways:
     never: threading.Event = field(default_factory=threading.Event)
     living: dict[str, int] = field(default_factory=dict)
 
-    def members(self, target: Target) -> int:
+    def members(self, target: Target) -> int | None:
         self.asked["members"] += 1
+        if target.name in self.mute:
+            raise ClusterUnavailable.of("cluster", "no answer")
         return self.living.get(target.name, 0)
 
     def _answers(self, what: str, place: Any) -> None:
@@ -200,12 +202,13 @@ def test_a_summary_that_cant_be_read_or_is_of_another_repository_is_read_whole(w
 def test_members_are_looked_for_of_the_first_targets_without_a_record_once(ways: Ways) -> None:
     remember(ways.clusters[EAST], state("one"))
     names = [target(name) for name in ("one", "a", "b", "c", "d")]
+    ways.mute = {"b"}
     looks = Overview(Settings(tuple(names)), cast(Connections, ways), asks=False, deadline=LONG)
     ways.living = {"a": 7}
     for _ in range(2):
         found = {row.target.name: row for row in looks.look(names)}
     phases = [found[name].phase for name in ("one", "a", "b", "c", "d")]
-    assert phases == ["applied", "record-missing", "never-ran", "never-ran", "never-ran"]
+    assert phases == ["applied", "record-missing", "no-record", "never-ran", "no-record"], "only what was seen to have none never ran"
     assert ways.asked["members"] == SCANNED
 
 

@@ -275,15 +275,16 @@ def test_what_the_configuration_suspends_is_suspended_in_either_row(here: FakeOb
     assert (row["suspended"], look.row(name)["suspended"]) == (True, True)
 
 
-def test_what_lives_of_a_target_without_a_record_is_asked_once_a_minute(here: FakeObjects) -> None:
+@pytest.mark.parametrize("count", [3, None], ids=["seen", "unseen"])
+def test_what_lives_of_a_target_without_a_record_is_asked_once_a_minute(here: FakeObjects, count: int | None) -> None:
     asked: list[str] = []
 
-    def members(target: Target) -> int:
+    def members(target: Target) -> int | None:
         asked.append(target.name)
-        return 3
+        return count
 
     look = TargetStatusReader(settings(), lambda _: here, PATIENCE, members=members)
-    assert [look.target(name).get("members") for name in ("shop-fixed", "shop-dev", "shop-fixed")] == [3, None, 3]
+    assert [look.target(name).get("members") for name in ("shop-fixed", "shop-dev", "shop-fixed")] == [count, None, count]
     assert asked == ["shop-fixed"]
 
 

@@ -164,7 +164,8 @@ def test_what_no_server_looks_at_again_is_looked_at_by_a_run(changed: dict[str, 
 @pytest.mark.parametrize(
     ("row", "command", "said"),
     [
-        (TargetRow(TARGET, NOW), "anneal apply shop", "never ran"),
+        (TargetRow(TARGET, NOW), "anneal apply shop", "has no record"),
+        (TargetRow(TARGET, NOW, recorded=False, members=0), "anneal apply shop", "never ran"),
         (TargetRow(TARGET, NOW, recorded=False, members=3), "anneal apply shop", "its record is missing, and 3 objects of it live"),
         (
             TargetRow(TARGET, NOW, trouble=ClusterUnavailable.of("cluster", "no answer")),

@@ -106,7 +106,8 @@ def test_the_level_of_a_target(about: dict[str, Any], level: Level) -> None:
 
 
 def test_a_target_that_never_ran_and_one_that_wasnt_read_say_so() -> None:
-    assert (replace(row(), recorded=False).phase, replace(row(), recorded=False).level) == ("never-ran", Level.OFF)
+    lost = replace(row(), recorded=False, members=0)
+    assert (lost.phase, lost.level, replace(lost, members=None).phase) == ("never-ran", Level.OFF, "no-record")
     assert (replace(row(), recorded=None).phase, replace(row(), recorded=None).level) == ("asking", Level.UNREAD)
     assert replace(row(), recorded=None, trouble=ClusterUnavailable.of("c", "d")).phase == "unknown"
 

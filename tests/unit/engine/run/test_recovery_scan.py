@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from unittest.mock import Mock
 
 import pytest
 
+from handler.engine.run.recovery_scan import FoundMembers
+from handler.model.errors import ClusterUnavailable
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.state.record_format import seconds_of
@@ -154,3 +157,10 @@ def test_a_first_rollout_that_was_killed_anywhere_is_no_recovery() -> None:
         assert result.outcome in DONE, (number, result)
         assert set(fake.outcomes().values()) == {"done"}, number
     assert kills > len(fake.written) > 5  # each object's write and the records between, of which some share a write
+
+
+def test_what_cant_be_looked_at_isnt_counted_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    handler, away = planted().handler(), ClusterUnavailable.of("list Pod", "no answer")
+    for found, count in ((away, None), (FoundMembers(denied=True), None), (FoundMembers(count=2, denied=True), 2), (FoundMembers(), 0)):
+        monkeypatch.setattr("handler.engine.run.recovery_scan.scan", Mock(side_effect=[found]))
+        assert handler.members(handler.settings.targets[0]) == count

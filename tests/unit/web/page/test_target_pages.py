@@ -140,6 +140,9 @@ def test_a_record_that_cant_be_read_isnt_said_to_be_none(door: Door, monkeypatch
     page = get(door.browser("ADA"), "/ui/targets/shop-prod").text
     assert ("it is away" in page, "it never ran" in page) == (True, False)
     monkeypatch.setattr("tests.unit.web.page.page_door.facts_of", lambda _state: none)
+    page = get(door.browser("ADA"), "/ui/targets/shop-prod").text
+    assert ("It has no record." in page, "it never ran" in page) == (True, False)
+    monkeypatch.setattr("tests.unit.web.page.page_door.facts_of", lambda _state: none | {"members": 0})
     assert "it never ran" in get(door.browser("ADA"), "/ui/targets/shop-prod").text
     monkeypatch.setattr("tests.unit.web.page.page_door.facts_of", lambda _state: none | {"members": 12})
     page = get(door.browser("ADA"), "/ui/targets/shop-prod").text
