@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import replace
+from typing import Any
 
 from handler.cluster.api import Api
 from handler.model.advice import advice, together
 from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.manifest import at, items_at
-from handler.model.names import Resource
+from handler.model.names import Identity, Resource
 
 CONFIGURATIONS = {
     kind: Resource("admissionregistration.k8s.io", "v1", kind, f"{kind.lower()}s", namespaced=False)
@@ -23,20 +24,24 @@ def with_way_out(api: Api, error: ClusterUnavailable, namespace: str) -> Cluster
     """Return the failure of a write with the configurations whose webhook doesn't answer, and how each exempts a namespace."""
     found = []
     with contextlib.suppress(AnnealError):  # where they may not be listed, a person looks
-        listed = [(kind, live) for kind, resource in CONFIGURATIONS.items() for live in items_at(api.get(resource.path()), "items")]
-        found = [_exempting(kind, live, number, namespace) for kind, live in listed for number in _numbers(live, error.webhook)]
+        called = [each for each in webhooks(api) if each[2].get("name") == error.webhook and each[2].get("failurePolicy") == "Fail"]
+        found = [_exempting(one, number, hook, namespace) for one, number, hook in called]
     fix = advice("webhook {text} doesn't answer: repair what it calls, or {text}", error.webhook, together(", and ", found) or _LOOK)
     return ClusterUnavailable(*(replace(problem, fix=fix) for problem in error.problems))
 
 
-def _numbers(live: object, webhook: str) -> list[int]:
-    hooks = enumerate(items_at(live, "webhooks"))
-    return [number for number, each in hooks if (at(each, "name"), at(each, "failurePolicy")) == (webhook, "Fail")]
+def webhooks(api: Api) -> list[tuple[Identity, int, dict[str, Any]]]:
+    """Return each webhook of all configurations that live, and its place in its own. Raises AccessDenied, ClusterUnavailable."""
+    return [
+        (Identity(resource.group, kind, "", str(at(live, "metadata", "name"))), number, hook)
+        for kind, resource in CONFIGURATIONS.items()
+        for live in items_at(api.get(resource.path()), "items")
+        for number, hook in enumerate(items_at(live, "webhooks"))
+    ]
 
 
-def _exempting(kind: str, live: object, number: int, namespace: str) -> str:
-    path, name = f"/webhooks/{number}", str(at(live, "metadata", "name"))
-    hook = items_at(live, "webhooks")[number]
+def _exempting(one: Identity, number: int, hook: dict[str, Any], namespace: str) -> str:
+    path = f"/webhooks/{number}"
     not_here = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [namespace]}
     selector = {
         **(at(hook, "namespaceSelector") or {}),
@@ -46,4 +51,6 @@ def _exempting(kind: str, live: object, number: int, namespace: str) -> str:
         {"op": "test", "path": f"{path}/name", "value": at(hook, "name")},
         {"op": "add", "path": f"{path}/namespaceSelector", "value": selector},
     ]
-    return advice("exempt namespace {text}: kubectl patch {} {} --type=json -p {}", namespace, kind.lower(), name, json.dumps(patch))
+    return advice(
+        "exempt namespace {text}: kubectl patch {} {} --type=json -p {}", namespace, one.kind.lower(), one.name, json.dumps(patch)
+    )

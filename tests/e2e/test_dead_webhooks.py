@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from handler.config.settings import Prune
-from handler.engine.apply.apply import Applier
 from handler.engine.apply.prune import Pruner
+from handler.engine.planner.dead_webhooks import BROUGHT_BACK, DeadWebhooks
 from handler.model.errors import Stopping
+from handler.model.names import identity_of
 from handler.model.plan import Action, Change
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
-from tests.e2e.documents import Document, config_map
+from tests.e2e.documents import Document, config_map, namespace, pods
 from tests.e2e.one_target import DONE, SCOPED, STATES, Shop, told
 from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
@@ -50,13 +51,13 @@ def guarded(shop: Shop) -> Iterator[Shop]:
         shop.kubectl.run("delete", kind, name, "--ignore-not-found")
 
 
-def impatient(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the shop give up soon what the API server answers with 500, until the configuration is gone."""
+def impatient(shop: Shop, monkeypatch: pytest.MonkeyPatch, patience: float = 60.0) -> None:
+    """Let the shop give up soon what the API server answers with 500, until a configuration is gone."""
     api, first = shop.handler.objects(shop.target)._api, Pruner.first
 
     def patient(pruner: Pruner, going: Sequence[Change]) -> None:
         first(pruner, going)
-        monkeypatch.setattr(api, "_deadline", 60.0)
+        monkeypatch.setattr(api, "_deadline", patience)
 
     monkeypatch.setattr(api, "_deadline", 0.5)
     monkeypatch.setattr(Pruner, "first", patient)
@@ -89,20 +90,23 @@ def test_a_dead_webhook_that_git_drops_goes_first_and_what_it_guards_is_written_
     shop.assert_converged()
 
 
-def test_all_configurations_of_a_dead_service_go_first_and_a_run_that_ends_after_that_is_finished(
+def test_all_configurations_that_hold_an_object_up_go_first_and_a_run_that_ends_after_that_is_finished(
     guarded: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop, hooks = guarded, [guard(guarded, kind, name=f"{kind.lower()}.example.com") for kind in KINDS]
+    judge = DeadWebhooks.judge
     shop.push(*hooks, config_map(shop.name, "changed"), config_map(shop.name, "kept"))
     shop.applied()
-    impatient(shop, monkeypatch)
+    impatient(shop, monkeypatch, 10.0)
     shop.push(config_map(shop.name, "changed", {"key": "2"}), config_map(shop.name, "kept"))
 
-    def stops(*_: object) -> None:
+    def stops(dead: DeadWebhooks) -> None:
+        if any(shop.live(hook) for hook in hooks):
+            judge(dead)
         raise Stopping.of("the worker", "stops")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Applier, "judge", stops)
+        patched.setattr(DeadWebhooks, "judge", stops)
         assert shop.run().outcome is Outcome.BUSY
     assert [shop.live(hook) for hook in hooks] == [None, None]
     assert shop.applied("tick").counts == {"configured": 1, "unchanged": 1}
@@ -126,13 +130,76 @@ def test_a_dead_webhook_is_applied_again_as_it_was_where_what_it_guards_is_refus
     assert was
     assert now
     assert (now["webhooks"], now["metadata"]["labels"]) == (was["webhooks"], was["metadata"]["labels"])
-    assert (now["metadata"]["annotations"], now["metadata"]["managedFields"][0]["manager"]) == (was["metadata"]["annotations"], "anneal")
+    annotations = {**was["metadata"]["annotations"], BROUGHT_BACK: shop.head}
+    assert (now["metadata"]["annotations"], now["metadata"]["managedFields"][0]["manager"]) == (annotations, "anneal")
     assert shop.versions([fixed, config_map(shop.name, "other")]) == before
     assert shop.live(config_map("default", shop.name)) is None, "nothing else was written"
     impatient(shop, monkeypatch)
     shop.push(fixed, config_map(shop.name, "other", {"key": "2"}))
     shop.applied()
     shop.assert_converged()
+
+
+PRE_SYNC = {"argocd.argoproj.io/hook": "PreSync"}
+
+
+@pytest.mark.parametrize("why", ["its Namespace is made", "it names what is made", "it is a hook"])
+def test_what_a_dead_webhook_keeps_from_being_judged_otherwise_waits_for_it_too(
+    guarded: Shop, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, fresh = guarded, f"{guarded.name}-jobs"
+    shop.configure(namespaces=(shop.name, fresh))
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps", "pods"], "operations": ["CREATE"]}
+    shop.push(guard(shop, namespaceSelector={"matchLabels": {"shop": shop.name}}, rules=[rule]), config_map(shop.name, "kept"))
+    shop.applied()
+    shop.kubectl.run("label", "namespace", shop.name, f"shop={shop.name}")
+    impatient(shop, monkeypatch)
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "made", "namespace": shop.name}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "waits", "namespace": shop.name}}
+    spec = {**pods({}, "shop:1")["spec"], "serviceAccountName": "made"}
+    waiting = {
+        "its Namespace is made": [namespace(fresh), config_map(fresh, "waits")],
+        "it names what is made": [account, {**pod, "spec": spec}],
+        "it is a hook": [config_map(shop.name, "waits", annotations=PRE_SYNC)],
+    }[why]
+    shop.push(*waiting, config_map(shop.name, "kept"))
+    shown = shop.run(dry_run=True)
+    assert shown.plan, told(shown)
+    waits = str(identity_of(waiting[-1]))
+    assert any(note.endswith(f"goes first; not judged before it is gone: {waits}") for note in shown.plan.notes), told(shown)
+    shop.applied()
+    assert shop.live(waiting[-1])
+    assert not shop.live(guard(shop))
+
+
+@pytest.mark.parametrize("why", ["it would be made anew", "a quota is full"])
+def test_a_dead_webhook_goes_and_comes_back_only_once_for_what_the_next_run_would_meet_again(
+    guarded: Shop, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, hook = guarded, guard(guarded, KINDS[1])
+    old = config_map(shop.name, "fixed", annotations={"anneal.dev/recreate": "allow"}) | {"immutable": True}
+    shop.push(hook, old)
+    shop.applied()
+    if why == "a quota is full":
+        quota = {"metadata": {"name": "full", "namespace": shop.name}, "spec": {"hard": {"configmaps": "1"}}}
+        shop.kubectl.apply({"apiVersion": "v1", "kind": "ResourceQuota", **quota})
+        until(lambda: shop.kubectl.run("get", "resourcequota", "full", "-n", shop.name, "-o", "jsonpath={.status.used}"))
+    impatient(shop, monkeypatch)
+    shop.push({**old, "data": {"key": "2"}}) if why == "it would be made anew" else shop.push(old, config_map(shop.name, "new"))
+    result = shop.run()
+    assert result.outcome is Outcome.FAILED, told(result)
+    assert "is applied again as it was" in result.message, told(result)
+    back = shop.live(hook)
+    assert back
+    impatient(shop, monkeypatch)
+    again = shop.run("tick")
+    assert (again.outcome, shop.live(hook)) == (Outcome.FAILED, back), told(again)
+    command = again.problems[0].fix.partition("try this commit again: kubectl ")[2]
+    shop.kubectl.run("delete", "resourcequota", "--all", "-n", shop.name)
+    shop.kubectl.run(*shlex.split(command))
+    impatient(shop, monkeypatch)
+    ended = shop.run("tick")
+    assert (ended.outcome in DONE) is (why == "a quota is full"), told(ended)
 
 
 def test_a_dead_webhook_over_the_records_is_named_with_a_command_that_works(
@@ -156,18 +223,16 @@ def test_a_dead_webhook_over_the_records_is_named_with_a_command_that_works(
     shop.assert_converged()
 
 
-@pytest.mark.parametrize("why", ["prune is off", "it is protected", "it isn't ours", "it guards something else"])
+@pytest.mark.parametrize("why", ["prune is off", "it is protected", "it isn't ours", "another has its name"])
 def test_a_dead_webhook_stays_that_may_not_go(guarded: Shop, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shop, hook = guarded, guard(guarded)
     if why == "it is protected":
         hook["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
     theirs = guard(shop) if why == "it isn't ours" else {**guard(shop), "metadata": {"name": f"{shop.name}-theirs"}}
-    if why == "it guards something else":
-        hook["webhooks"][0]["objectSelector"] = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
     ours = [hook] if why != "it isn't ours" else []
     shop.push(*ours, config_map(shop.name, "changed"))
     shop.applied()
-    if why in ("it isn't ours", "it guards something else"):
+    if why in ("it isn't ours", "another has its name"):
         shop.kubectl.apply(theirs)
     if why == "prune is off":
         shop.configure(prune=Prune(enabled=False))

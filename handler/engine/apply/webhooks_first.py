@@ -7,45 +7,60 @@ Law: nothing else is written before. Killed in between, the configuration is gon
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 from handler.cluster.live import probe
 from handler.cluster.webhooks import CONFIGURATIONS
 from handler.cluster.write import Writer
-from handler.engine.apply.apply import CREATE_ONLY, Applier
+from handler.engine.apply.apply import CREATE_ONLY
 from handler.engine.apply.prune import Pruner
-from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable, Moved, PlanRefused, Problem
+from handler.engine.planner.dead_webhooks import BROUGHT_BACK
+from handler.model.errors import AnnealError, ClusterUnavailable, LeaseError, Problem, Stopping
 from handler.model.names import Identity
-from handler.model.plan import Action
+from handler.model.plan import Action, Change
 
 
-def clear_the_way(pruner: Pruner, applier: Applier) -> None:
-    """Do so. Raises PlanRefused, AccessDenied, ClusterUnavailable, each with what became of them; what deletions and the fence raise."""
-    dead, plan = pruner.planned.decision.missing.dead, pruner.planned.plan
-    going = [change for change in plan.prunes if change.identity in dead.guarded and change.writes]
-    if not going:
+def clear_the_way(pruner: Pruner) -> None:
+    """Do so. Raises what `DeadWebhooks.judge` does, with what became of the configurations; what deletions and the fence raise."""
+    dead, api, saved = pruner.planned.decision.missing.dead, pruner.planner.api, dict[Identity, dict[str, Any]]()
+    going = _deleted(pruner, dead.guarded)
+    while going:
+        saved |= probe(api, [(CONFIGURATIONS[one.identity.kind], "", one.identity.name) for one in going])
+        pruner.first(going)
+        api.awaited.clear()  # what caches the configuration still is waited for
+        try:
+            dead.judge()
+        except (LeaseError, Stopping):
+            raise
+        except AnnealError as error:
+            unavailable = isinstance(error, ClusterUnavailable)
+            webhook = error.webhook if isinstance(error, ClusterUnavailable) else ""
+            going = [change for change in _deleted(pruner, dead.dropped(webhook)) if change.identity not in saved]
+            if going:
+                continue  # another one doesn't answer, either
+            gone = {each.identity for each in pruner.outcomes if each.writes}
+            mark = {} if unavailable and not webhook else {BROUGHT_BACK: pruner.planned.plan.commit}
+            back = [_applied_again(pruner, one, body, mark) for one, body in saved.items() if one in gone]
+            error.problems = (*error.problems, *back)
+            raise
         return
-    saved = probe(pruner.planner.api, [(CONFIGURATIONS[one.identity.kind], "", one.identity.name) for one in going])
-    pruner.first(going)
-    dead.cleared = True
-    guarded = {one for change in going for one in dead.guarded[change.identity]}
-    gone = {each.identity for each in pruner.outcomes if each.writes}
-    try:
-        applier.judge([change for change in plan.changes if change.identity in guarded and change.deferred])
-    except (ApiRefused, PlanRefused, AccessDenied, ClusterUnavailable) as error:
-        back = [_applied_again(pruner, one, body) for one, body in saved.items() if one in gone]
-        # tried again it would go and come back each time: what keeps the object now waits for a person
-        kind = PlanRefused if back and isinstance(error, ClusterUnavailable) and error.webhook else type(error)
-        raise kind(*error.problems, *back) from error
 
 
-def _applied_again(pruner: Pruner, one: Identity, body: dict[str, Any]) -> Problem:
-    """Apply a configuration as it lived, and say so."""
+def _deleted(pruner: Pruner, wanted: Collection[Identity]) -> list[Change]:
+    return [change for change in pruner.planned.plan.prunes if change.identity in wanted and change.writes]
+
+
+def _applied_again(pruner: Pruner, one: Identity, body: dict[str, Any], mark: dict[str, str]) -> Problem:
+    """Apply a configuration as it lived, with a mark, and say so."""
     seen = "was deleted first, for its webhook didn't answer; what it guards is refused all the same, so it"
+    body["metadata"]["annotations"] = {**(body["metadata"].get("annotations") or {}), **mark}
     try:
         Writer(pruner.planner.api, pruner.fence).apply(CONFIGURATIONS[one.kind], body, "", CREATE_ONLY)
-    except (ApiRefused, AccessDenied, ClusterUnavailable, Moved) as error:
+    except LeaseError:
+        raise
+    except AnnealError as error:
         return Problem(str(one), f"{seen} was to be applied again, which failed: {error.problems[0].message}")
     remade = [replace(each, action=Action.RECREATE) for each in pruner.outcomes if each.identity == one]
     pruner.outcomes[:] = [*(each for each in pruner.outcomes if each.identity != one), *remade]

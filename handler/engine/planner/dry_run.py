@@ -108,9 +108,13 @@ class DryRun:
         if item.mode is Mode.LEAVE:
             return [skipped(item, {}, item.reason)]
         waits_for = next((need for need in item.needs if need in self.missing.absent), None)
-        if waits_for is not None:
-            return [*self._deferred_problems(item, waits_for), self.judge.absent(item, deferred=True)]
-        return self._asked(item)
+        try:
+            if waits_for is not None:
+                return [*self._deferred_problems(item, waits_for), self.judge.absent(item, deferred=True)]
+            return self._asked(item)
+        except ClusterUnavailable as error:
+            why = self.missing.dead.unjudged(item, error, partial(self._absent, item))
+            return self._lives_already(item) or [replace(self.judge.absent(item, deferred=True), reason=why)]
 
     def _asked(self, item: Desired) -> list[Finding]:
         if self.target.validate == "none":
@@ -119,9 +123,6 @@ class DryRun:
             answer = DryRunner(self.api).check(item.resource, item.manifest.body())
         except (ApiRefused, AccessDenied) as error:
             return self._absent_refused(item, error)
-        except ClusterUnavailable as error:
-            why = self.missing.dead.unjudged(item, error, is_new=True)
-            return self._lives_already(item) or [replace(self.judge.absent(item, deferred=True), reason=why)]
         if not answer["metadata"].get("resourceVersion"):
             return [self.judge.absent(item)]
         return self._lives_already(item) or [self.judge.absent(item)]
@@ -216,6 +217,8 @@ class DryRun:
                 raise
             again = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
             return self._present(item, again.get(item.identity, live), settled=True)
+        except ClusterUnavailable as error:
+            found = [asked.waiting(self.missing.dead.unjudged(item, error, partial(self._present, item, live)))]
         if former:
             return [relabelled(self.ours, each) if isinstance(each, Change) else each for each in found]
         return [taken_from(str(giver), each) if giver and isinstance(each, Change) else each for each in found]
@@ -225,6 +228,7 @@ class DryRun:
         giver = "" if former else self.handover.giver(item, live, self.ours.own_label(live), kept=True)
         if isinstance(giver, Problem | Change) or not (giver or former):
             return [giver or kept]
+        why = ""
         try:
             wanted = DryRunner(self.api).merge(item.resource, marks_of(item.manifest).body())
         except (ApiRefused, AccessDenied) as error:
@@ -232,8 +236,12 @@ class DryRun:
                 return placed(error, item)
             self.notes.append(f"{item.identity}: an admission webhook does not support dry run; its marks are written as they are")
             wanted = as_ours(live, item.identity, self.ours.marks)
+        except ClusterUnavailable as error:
+            why = self.missing.dead.unjudged(item, error, partial(self._kept, item, live, kept, former=former))
+            wanted = as_ours(live, item.identity, self.ours.marks)
         change = self.judge.present(item, live, wanted)
-        return [relabelled(self.ours, change, marks_of(item.manifest)) if former else marks_taken_from(giver, change, item)]
+        change = relabelled(self.ours, change, marks_of(item.manifest)) if former else marks_taken_from(giver, change, item)
+        return [replace(change, reason=why, deferred=True) if why else change]
 
 
 def _elsewhere(need: Identity, found: Sequence[tuple[missing.MissingObject, Identity | None]]) -> str:

@@ -17,7 +17,7 @@ from handler.engine.planner.dry_run import DryRun
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding
 from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.advice import advice
-from handler.model.errors import AccessDenied, AnnealError, ApiRefused, Problem
+from handler.model.errors import AccessDenied, AnnealError, ApiRefused, ClusterUnavailable, Problem
 from handler.model.names import Identity, kubectl, uid_and_version
 from handler.model.plan import SAID, Action, Cause, Change, Due
 from handler.model.rollout import Hook, Policy
@@ -113,6 +113,15 @@ def tried(decision: DryRun, planned_hooks: PlannedHooks, due: Iterable[Identity]
 
 
 def _try(decision: DryRun, item: Desired, hook: Hook, under_way: str) -> list[Finding]:
+    ask = partial(_asked, decision, item, hook, under_way)
+    try:
+        return ask()
+    except ClusterUnavailable as error:
+        decision.notes.append(f"{item.identity}: {decision.missing.dead.unjudged(item, error, ask)}")
+        return []
+
+
+def _asked(decision: DryRun, item: Desired, hook: Hook, under_way: str) -> list[Finding]:
     if not decision.is_served(item.resource):
         return decision.postponed(item)
     identity = item.identity

@@ -16,7 +16,7 @@ from handler.cluster.write import DryRunner, forgetting
 from handler.engine.planner.server_answers import NO_DRY_RUN, Finding, MissingDependencies, is_by_schema, placed
 from handler.engine.planner.stand_in import mistakes_of, scratch
 from handler.model.api_groups import is_certainly_custom
-from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable, Moved, Problem
+from handler.model.errors import AccessDenied, ApiRefused, Moved, Problem
 from handler.model.manifest import at, canonical, items_at
 from handler.model.names import Resource, uid_and_version
 from handler.model.plan import Action, Change
@@ -60,13 +60,15 @@ class LiveDryRun:
             wanted = DryRunner(self.api).apply(self.item.resource, self._body)
         except (ApiRefused, AccessDenied) as error:
             return self._refused(error, self._taken_over(self.live))
-        except ClusterUnavailable as error:
-            return [self._later(self.missing.dead.unjudged(self.item, error, is_new=False), self._taken_over(self.live))]
         version = wanted["metadata"].get("resourceVersion")  # a dry-run answers with that of what it was merged with
         if not self.settled and version and version != uid_and_version(self.live)[1]:
             raise Moved.of(str(self.item.identity), "was written since it was read")
         live = self.live if managed_fields(self.live) else _noted(self.live, wanted)
         return replace(self, live=live)._judged(wanted)  # noqa: SLF001 - of itself
+
+    def waiting(self, reason: str) -> Change:
+        """Return the change of an object that can't be judged yet."""
+        return self._later(reason, self._taken_over(self.live))
 
     def _judged(self, wanted: Object) -> list[Finding]:
         declared = (our_entry(wanted) or {}).get("fieldsV1") or {}

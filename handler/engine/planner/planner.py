@@ -172,7 +172,7 @@ class Planner:
         found = self._found(ask, comparison, handover)
         hooks = deletions(self.ours, comparison.hooks, ask.planned_hooks, ask.due, ask.under_way)
         parts = self._with_losses(PlanParts(changes, going, prunes, found.changes, hooks), check, comparison, found)
-        changes, prunes = dict(parts.declared), decision.missing.dead.put_first(parts.prunes)
+        changes, prunes = dict(parts.declared), decision.missing.dead.put_first(parts.prunes, ask.commit)
         bodies = {**comparison.candidates, **found.bodies}
         ordered = self._ordered([*prunes, *parts.exclusive], bodies)
         for identity, fields in (comparison.undeclared or {}).items():

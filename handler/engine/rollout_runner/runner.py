@@ -135,7 +135,7 @@ class RolloutRunner:
             raise
 
     def _carry_out(self) -> Plan:
-        clear_the_way(self.pruner, self.applier)
+        clear_the_way(self.pruner)
         stages = self.planned.plan.stages
         early = 1 if self.planned_hooks.first else 0
         for stage in stages[:early]:

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from handler.engine.planner.dead_webhooks import DeadWebhooks
-from handler.model.errors import ClusterUnavailable, Problem
-from handler.model.manifest import Manifest
-from handler.model.names import Identity, Resource
-from handler.plan.admission import Desired
+from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, PlanRefused, Problem
+from handler.model.names import Identity
+from handler.model.plan import Action, Change
+from tests.unit.plan.samples import desired, document
 
-ONE = Identity("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "", "guard")
-RULE = {"apiGroups": [""], "resources": ["configmaps"], "operations": ["UPDATE"]}
-LABELS = {"team": "shop"}
-HOOK = {"name": "a.example.com", "failurePolicy": "Fail", "rules": [RULE], "clientConfig": {"service": {"namespace": "x", "name": "y"}}}
+GROUP = "admissionregistration.k8s.io"
+ONE = Identity(GROUP, "ValidatingWebhookConfiguration", "", "guard")
+HOOK = {"name": "a.example.com", "failurePolicy": "Fail"}
+(ITEM,) = desired(document("ConfigMap", "a"))
 
 
-def dead(*hooks: dict[str, Any]) -> DeadWebhooks:
-    def get(path: str, **_: Any) -> dict[str, Any]:
-        found = {"webhooks": list(hooks)} if "webhookconfigurations" in path else {"metadata": {"labels": LABELS}}
-        return {"apiVersion": "v1", "kind": "Any", "metadata": {}, **found}
+def dead(*hooks: dict[str, Any], stays: Sequence[dict[str, Any]] = (), listed: bool = True) -> DeadWebhooks:
+    """Return those of a plan that drops a configuration with these webhooks, and leaves one."""
+
+    def get(path: str) -> dict[str, Any]:
+        if not listed:
+            raise AccessDenied.of("webhooks", "403")
+        found = {"guard": hooks, "other": stays} if path.endswith("validatingwebhookconfigurations") else {}
+        return {"items": [{"metadata": {"name": name}, "webhooks": [*each]} for name, each in found.items()]}
 
     api: Any = SimpleNamespace(get=get)
     comparison: Any = SimpleNamespace(candidates={ONE: {}})
     return DeadWebhooks(api, comparison)
-
-
-def item() -> Desired:
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop", "labels": LABELS}}
-    return Desired(Manifest.of(body), Resource("", "v1", "ConfigMap", "configmaps", namespaced=True))
 
 
 def unavailable(webhook: str) -> ClusterUnavailable:
@@ -40,40 +41,46 @@ def unavailable(webhook: str) -> ClusterUnavailable:
     return error
 
 
-def selecting(operator: str, *values: str) -> dict[str, Any]:
-    return {"matchExpressions": [{"key": "team", "operator": operator, "values": list(values)}]}
+@pytest.mark.parametrize(
+    ("found", "waits"),
+    [
+        (dead(HOOK), True),
+        (dead({"name": "b.example.com"}, HOOK), True),
+        (dead(HOOK, stays=[{**HOOK, "failurePolicy": "Ignore"}, {**HOOK, "name": "b.example.com"}]), True),
+        (dead({**HOOK, "failurePolicy": "Ignore"}), False),
+        (dead({**HOOK, "name": "b.example.com"}), False),
+        (dead(HOOK, stays=[HOOK]), False),
+        (dead(HOOK, listed=False), False),
+    ],
+)
+def test_only_a_dropped_configuration_goes_first_that_fails_closed_and_alone_has_the_webhook(found: DeadWebhooks, waits: bool) -> None:
+    if waits:
+        assert "not judged yet" in found.unjudged(ITEM, unavailable("a.example.com"), list)
+        assert found.guarded == {ONE: [ITEM.identity]}
+        found.judge()
+    with pytest.raises(ClusterUnavailable):
+        found.unjudged(ITEM, unavailable("a.example.com"), list)
 
 
 @pytest.mark.parametrize(
-    ("change", "waits"),
+    ("found", "error"),
     [
-        ({}, True),
-        ({"failurePolicy": "Ignore"}, False),
-        ({"name": "b.example.com"}, False),
-        ({"rules": [{**RULE, "apiGroups": ["*"], "resources": ["*/*"], "operations": ["*"]}]}, True),
-        ({"rules": [{**RULE, "operations": ["CREATE"]}]}, False),
-        ({"rules": [{**RULE, "apiGroups": ["apps"]}, {**RULE, "resources": ["configmaps/status"]}]}, False),
-        ({"objectSelector": {"matchLabels": {"team": "bank"}}}, False),
-        ({"namespaceSelector": {"matchLabels": LABELS}}, True),
-        ({"namespaceSelector": selecting("In", "shop", "bank")}, True),
-        ({"namespaceSelector": selecting("NotIn", "shop")}, False),
-        ({"namespaceSelector": selecting("Exists")}, True),
-        ({"objectSelector": selecting("DoesNotExist")}, False),
+        (Change(Action.UPDATE, ITEM.identity), None),
+        (Change(Action.RECREATE, ITEM.identity), PlanRefused),
+        (Problem(str(ITEM.identity), "no"), PlanRefused),
+        (AccessDenied.of(str(ITEM.identity), "no"), AccessDenied),
     ],
 )
-def test_only_a_dropped_configuration_that_guards_the_object_by_all_that_it_says_goes_first(change: dict[str, Any], waits: bool) -> None:
-    found = dead({**HOOK, **change})
-    if waits:
-        assert "not judged yet" in found.unjudged(item(), unavailable("a.example.com"), is_new=False)
-        assert found.guarded == {ONE: [item().identity]}
-        found.cleared = True
-    with pytest.raises(ClusterUnavailable):
-        found.unjudged(item(), unavailable("a.example.com"), is_new=False)
+def test_what_waited_is_judged_by_all_that_comes_of_it(found: Any, error: type[AnnealError] | None) -> None:
+    waiting = dead(HOOK)
+    waiting.unjudged(ITEM, unavailable("a.example.com"), lambda: [found])
+    with pytest.raises(error) if error else contextlib.nullcontext():
+        waiting.judge()
 
 
 def test_an_answer_that_names_no_webhook_excuses_nothing() -> None:
     with pytest.raises(ClusterUnavailable):
-        dead(HOOK).unjudged(item(), unavailable(""), is_new=False)
+        dead(HOOK).unjudged(ITEM, unavailable(""), list)
 
 
 @pytest.mark.parametrize(("webhook", "is_dropped"), [("a.example.com", True), ("b.example.com", False)])
