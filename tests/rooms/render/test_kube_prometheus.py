@@ -1,4 +1,4 @@
-"""kube-prometheus' own example by both engines, object by object; where its repositories lie beside the checkout, as bare mirrors.
+"""kube-prometheus as Google's bare program makes it, object by object; where its repositories lie beside the checkout, as bare mirrors.
 
 Its `vendor/` is put together of them as jsonnet-bundler would. Of what isn't mirrored (Grafana's own mixin) a line stands in its place.
 """
@@ -8,17 +8,22 @@ from __future__ import annotations
 import io
 import subprocess
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from handler.config.renderer_settings import RendererSettings
-from handler.model.render import RenderRequest
+from handler.model.manifest import Manifest
+from handler.model.render import Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox
+from handler.render.jsonnet.jsonnet_output import read_output
+from infra.renderers.build import binaries
 from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.kustomize_trees import public_tools
 
 MIRRORS = next((found for each in Path(__file__).parents if (found := each / ".mirror").is_dir()), None)
+NAME = "prometheus-operator/kube-prometheus"
 LIBRARIES = (
     ("brancz/kubernetes-grafana", "grafana"),
     ("etcd-io/etcd", "contrib/mixin"),
@@ -37,6 +42,17 @@ LIBRARIES = (
     ("jsonnet-libs/xtd", ""),
     ("jsonnet-libs/docsonnet", "doc-util"),
 )
+COMPONENTS = """
+local kube = (import 'kube-prometheus/main.libsonnet') + { values+:: { common+: { namespace: 'monitoring' } } };
+{ 'setup/0namespace': kube.kubePrometheus.namespace } +
+{
+  [component + '-' + name]: kube[component][name]
+  for component in ['blackboxExporter', 'kubernetesControlPlane', 'nodeExporter', 'prometheusAdapter', 'prometheus', 'alertmanager']
+  for name in std.objectFields(kube[component])
+  if name != 'prometheusRule'
+}
+"""
+"""What of it needs no other repository."""
 LINKS = {
     "grafana": "brancz/kubernetes-grafana/grafana",
     "prometheus-operator": "prometheus-operator/prometheus-operator/jsonnet/prometheus-operator",
@@ -73,22 +89,47 @@ def files_of(name: str, below: str) -> dict[str, bytes]:
         return {each.name: found.read() for each in archive if each.isfile() and (found := archive.extractfile(each))}
 
 
-@pytest.fixture(scope="module")
-def tree() -> FakeTree:
+def own_files() -> dict[str, bytes | str]:
+    """Return kube-prometheus' own files, as a dependency."""
     if MIRRORS is None:
         pytest.skip("kube-prometheus isn't mirrored beside this checkout")
-    files: dict[str, bytes | str] = {"main.jsonnet": files_of("prometheus-operator/kube-prometheus", "example.jsonnet")["example.jsonnet"]}
     own = "jsonnet/kube-prometheus"
-    for path, data in files_of("prometheus-operator/kube-prometheus", own).items():
-        files[f"vendor/kube-prometheus{path.removeprefix(own)}"] = data
+    return {f"vendor/kube-prometheus{path.removeprefix(own)}": data for path, data in files_of(NAME, own).items()}
+
+
+def bare(files: Mapping[str, bytes | str], place: Path) -> list[Manifest]:
+    """Return what the bare program makes of these files, by the reader that the renderer has."""
+    for path, data in files.items():
+        target = place / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data if isinstance(data, bytes) else data.encode())
+    for name, leads in LINKS.items():
+        (place / "vendor" / name).symlink_to(f"github.com/{leads}")
+    done = subprocess.run([binaries() / "jsonnet", "-J", "vendor", "main.jsonnet"], cwd=place, capture_output=True, check=True, timeout=300)
+    return [each for each in read_output(done.stdout, "main.jsonnet", given=False) if isinstance(each, Manifest)]
+
+
+def compared(files: Mapping[str, bytes | str], place: Path) -> Rendered:
+    """Render, and fail where the bare program makes other objects."""
+    tree = FakeTree(files, {f"vendor/{name}": f"github.com/{leads}" for name, leads in LINKS.items()})
+    with public_tools(), Sandbox() as sandbox:
+        found = RENDERERS["jsonnet"].render(tree, RenderRequest("", options=RendererSettings("jsonnet")), sandbox)
+    assert "//tool/jsonnet" in dict(found.reads.paths)
+    assert list(found.manifests) == bare(files, place)
+    return found
+
+
+def test_its_components_are_the_same(tmp_path: Path) -> None:
+    found = compared({**own_files(), "main.jsonnet": COMPONENTS}, tmp_path)
+    assert len(found.manifests) > 40
+    assert "setup/0namespace" in found.keys
+
+
+def test_its_example_is_the_same(tmp_path: Path) -> None:
+    files = {**own_files(), "main.jsonnet": files_of(NAME, "example.jsonnet")["example.jsonnet"]}
     for name, below in LIBRARIES:
         files |= {f"vendor/github.com/{name}/{path}": data for path, data in files_of(name, below).items()}
     files["vendor/github.com/grafana/grafana/grafana-mixin/mixin.libsonnet"] = STAND_IN
-    return FakeTree(files, {f"vendor/{name}": f"github.com/{place}" for name, place in LINKS.items()})
-
-
-def test_its_example_renders(tree: FakeTree) -> None:
-    with public_tools(), Sandbox() as sandbox:
-        found = RENDERERS["jsonnet"].render(tree, RenderRequest("", options=RendererSettings("jsonnet")), sandbox)
+    found = compared(files, tmp_path)
     assert len(found.manifests) > 120
     assert "setup/0namespace-namespace" in found.keys
