@@ -106,7 +106,7 @@ def _library() -> str:
 
 
 def find(name: str) -> RenderTool:
-    """Return a program of `_OLDEST` as installed here. Raises ProgramAbsent: there is none; RendererUnavailable: it is too old, or doesn't start."""
+    """Return a program of `_OLDEST` as installed here. Raises ProgramAbsent; RendererUnavailable: it is too old, or doesn't start."""
     directory = os.environ.get(DIRECTORY, "")
     program = _PROGRAM.get(name, name)
     found = shutil.which(program, path=directory) if directory else None

@@ -44,9 +44,9 @@ def find_imports(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator
 def evaluate(options: Mapping[str, Any], parts: Sequence[bytes]) -> Iterator[bytes]:
     """Yield the objects of a program, or its mistakes.
 
-    Options: `files`: the path of each part; `lists`: what is imported of a trigger's resources, of each part behind them; `entrypoint`;
-    `found`, `missing`, `programs`: see `table`; `config`: JSON; `strings`, `codes`: external variables; `top_strings`, `top_codes`: top-level
-    arguments; `rollout`: see `encode_output`.
+    Options: `files`: the path of each part; `lists`: what is imported of a trigger's resources, of each part behind; `entrypoint`;
+    `found`, `missing`, `programs`: see `table`; `config`: JSON; `strings`, `codes`: external variables; `top_strings`, `top_codes`:
+    arguments of the program; `rollout`: see `encode_output`.
     """
     importer = Importer(options, parts)
     entrypoint = printable(options["entrypoint"], MAX_PATH)

@@ -32,51 +32,37 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FASTER = "install `jsonnet` where programs have their walls, or set `sandbox: weak` where they haven't (docs/renderers.md, The engines)"
 NO_YAML = "std.parseYaml is refused, for the library in C++ reads YAML otherwise: `*alias`, `0x1f`, `yes`"
 NOT_FOUND = re.compile(r"couldn't open import \"(?P<text>.*?)\": no match locally or in the Jsonnet library paths", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """A message that is known. `said`: what it becomes, with its groups; `fix`: the way out."""
-
-    pattern: re.Pattern[str]
-    said: str
-    fix: str
-
-
-def _rule(pattern: str, said: str, fix: str) -> _Rule:
-    return _Rule(re.compile(pattern, re.DOTALL), said, fix)
-
-
-_RULES = (
-    _rule(r"max stack frames exceeded\.?", "recurses deeper than 500 calls", "let the recursion end"),
-    _rule(r"runtime: goroutine stack exceeds .*", "recurses or nests too deep", "let the recursion end"),
-    _rule(
+_RULES: tuple[tuple[str, str, str], ...] = (
+    (r"max stack frames exceeded\.?", "recurses deeper than 500 calls", "let the recursion end"),
+    (r"runtime: goroutine stack exceeds .*", "recurses or nests too deep", "let the recursion end"),
+    (
         r"[Uu]ndefined external variable: (?P<name>.*)",
         "external variable {name} isn't set",
         "write it for the target: renderer: {type: jsonnet, extVars: {{yaml}: …}}",
     ),
-    _rule(
+    (
         r"(?:Missing argument: |function parameter )(?P<name>\w+)(?: not bound in call\.)?",
         "argument {name} isn't given",
         "an argument of the program itself is written for the target: renderer: {type: jsonnet, topLevelArguments: {{yaml}: …}}",
     ),
-    _rule(
+    (
         r"(?P<why>only functions can be called, got null|Unexpected type null, expected function)",
         "{why}",
         "where it calls std.native: there are no native functions here; commit what one would make",
     ),
-    _rule(
+    (
         r"[Cc]omputed imports are not allowed.*",
         "an import is computed",
         "write the path as one literal: import 'lib/web.libsonnet'",
     ),
-    _rule(re.escape(NO_YAML), NO_YAML, FASTER),
-    _rule(
+    (re.escape(NO_YAML), NO_YAML, FASTER),
+    (
         r"couldn't manifest function (?:as JSON|in JSON output).*",
         "is a function, which can't be an object",
         "call it, or hide the field: name:: function…",
     ),
 )
+"""Messages that are known, what each becomes, with its groups, and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +97,10 @@ def explain(
 
 
 def _explained(message: str) -> tuple[str, str]:
-    for rule in _RULES:
-        if found := rule.pattern.fullmatch(message):
+    for pattern, seen, fix in _RULES:
+        if found := re.fullmatch(pattern, message, re.DOTALL):
             groups = {name: printable(value or "", 80) for name, value in found.groupdict().items()}
-            return rule.said.format(**groups), advice(rule.fix, *(found.groups() if "{yaml}" in rule.fix else ()))
+            return seen.format(**groups), advice(fix, *(found.groups() if "{yaml}" in fix else ()))
     return quoted(" ".join(message.split()), MOST), ""
 
 

@@ -185,13 +185,20 @@ def test_check_says_which_form_cannot_render_a_target(
     ("read", "installed", "seen"),
     [
         ("jsonnet", True, "evaluated by Google's program, jsonnet 0.22.0"),
-        ("libjsonnet", False, "evaluated by Google's library in C++, which takes several times as long as its program: isn't installed here, and "),
+        (
+            "libjsonnet",
+            False,
+            "evaluated by Google's library in C++, which takes several times as long as its program: isn't installed here, and ",
+        ),
         ("libjsonnet", True, "as long as its program: its walls don't stand here, where the target isn't `sandbox: weak`"),
         ("helm", True, ""),
     ],
 )
 def test_check_says_which_engine_evaluates_jsonnet_and_why(
-    read: str, installed: bool, seen: str, monkeypatch: pytest.MonkeyPatch  # noqa: FBT001 - the machine
+    read: str,
+    installed: bool,
+    seen: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if installed:
         monkeypatch.setattr(render_tools, "find", lambda name: render_tools.RenderTool(name, "/jsonnet", "0.22.0", "d"))

@@ -66,9 +66,10 @@ def test_jsonnets_program_is_packed_where_a_function_runs_it_and_a_library_evalu
 
 
 @pytest.mark.parametrize(
-    ("sandbox", "where", "fits"), [("strict", programs.ZIP, False), ("weak", "", False), ("weak", programs.ZIP, True), ("weak", programs.IMAGE, True)]
+    ("sandbox", "where", "fits"),
+    [("strict", programs.ZIP, False), ("weak", "", False), ("weak", programs.ZIP, True), ("weak", programs.IMAGE, True)],
 )
-def test_on_arm_no_library_stands_in_for_jsonnets_program(sandbox: Literal["strict", "weak"], where: str, fits: bool) -> None:  # noqa: FBT001 - what comes out
+def test_on_arm_no_library_stands_in_for_jsonnets_program(sandbox: Literal["strict", "weak"], where: str, fits: bool) -> None:
     given = settings(PROGRAM, FILES, sandbox=sandbox)
     found = unfit(given, ssh=False, renderers=where, arch="arm64")
     assert [(each.subject, "on arm64" in each.message, "--platform x86_64" in each.fix) for each in found] == [
