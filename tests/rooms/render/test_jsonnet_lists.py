@@ -102,9 +102,9 @@ def test_the_program_gets_secrets_in_memory_or_not_at_all(sandbox: Sandbox, monk
     monkeypatch.setattr(private_directories, "_in_memory", lambda _: False)
     monkeypatch.setattr(sandbox._memory, "_base", "")
     pod = live("Pod", "a", status={"phase": "Up"})
-    for given in ({"outside": inputs(secret()), "configuration": pod}, {"outside": inputs(), "configuration": secret()}):
+    for listed, configuration in (([secret()], pod), ([], secret())):
         with pytest.raises(RendererUnavailable, match="on disk"):
-            taken(sandbox, LISTED + config("a", "{ n: std.toString(own) }"), **given)
+            taken(sandbox, LISTED + config("a", "{ n: std.toString(own) }"), outside=inputs(*listed), configuration=configuration)
     assert taken(sandbox, NAMES, outside=inputs(pod), configuration=pod).manifests
 
 
