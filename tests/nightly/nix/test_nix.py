@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,20 +22,57 @@ BATCH = 300
 """How many one evaluation has; where one of them fails, halves are asked again."""
 HARMLESS, NULLS = words("0 1 (-7) 42 9007199254740993 9223372036854775807 (-9223372036854775807) 0777"), words("null true false")
 FLOATS = words(
-    "1.5 0.1 2.0 100.0 1.0e3 1.e20 1.0e21 1.0E22 1.0e300 1.0e-7 2.3e-308 .5 (-0.0) 3.14159265358979 123456789.123456789 1.0e16 0.30000000000000004"
+    "1.5 0.1 2.0 100.0 1.0e3 1.e20 1.0e21 1.0E22 1.0e300 1.0e-7 2.3e-308 .5 (-0.0) 3.14159265358979 123456789.123456789 1.0e16"
+    " 0.30000000000000004"
 )
-PIECES = (*words("x é 日本語 😀 a.b/c \\n \\t \\r \\\\ \\\" $$ \\${x} </script> & ' ENC[x] true 1 ~"), " ", "\u2028", "\u007f", "\u0001", "\u00a0")
+PIECES = (
+    *words("x é 日本語 😀 a.b/c \\n \\t \\r \\\\ \\\" $$ \\${x} </script> & ' ENC[x] true 1 ~"),
+    " ",
+    "\u2028",
+    "\u007f",
+    "\u0001",
+    "\u00a0",
+)
 NAMES = [*words('a b c-d _e name data "a.b/c" "é" "" "1" "$$" "kind" "if" "\\n"'), '"x y"']
 FAILING = (
-    *("x: x", "[ (x: x) ]", "{ f = { a }: a; }", "builtins.map", 'throw "no"', 'abort "no"', "assert false; 1", "1 / 0", "{ }.a", "[ ] + 1"),
+    *(
+        "x: x",
+        "[ (x: x) ]",
+        "{ f = { a }: a; }",
+        "builtins.map",
+        'throw "no"',
+        'abort "no"',
+        "assert false; 1",
+        "1 / 0",
+        "{ }.a",
+        "[ ] + 1",
+    ),
     *("builtins.head [ ]", "let x = x; in x", '1 + "a"', "{ __toString = 5; }", "{ outPath = x: x; }", "{ __toString = self: 5; }"),
     *("{ outPath = { }; }", "builtins.fromJSON ''{''", "undefined", "/nonexistent/file", "builtins.readFile /nonexistent", "1.0e400"),
-    *("9223372036854775807 + 1", "9223372036854775808", 'builtins.substring 0 1 "é"', "builtins.fromJSON ''\"\\ud800\"''", "1.0e300 * 1.0e300"),
-    *("(1.0e300 * 1.0e300) - (1.0e300 * 1.0e300)", "builtins.toString (x: x)", '"${1.5}"', '"${{ }}"', "builtins.fromTOML ''a = 1979-05-27T07:32:00Z''"),
-    *("./.", "{ p = ./a.nix; }", "builtins.toFile ''a'' ''b''", "builtins.getEnv ''HOME''", "builtins.currentTime > 0", "toString ./."),
+    *(
+        "9223372036854775807 + 1",
+        "9223372036854775808",
+        'builtins.substring 0 1 "é"',
+        "builtins.fromJSON ''\"\\ud800\"''",
+        "1.0e300 * 1.0e300",
+    ),
+    *(
+        "(1.0e300 * 1.0e300) - (1.0e300 * 1.0e300)",
+        "builtins.toString (x: x)",
+        '"${1.5}"',
+        '"${{ }}"',
+        "builtins.fromTOML ''a = 1979-05-27T07:32:00Z''",
+    ),
+    *("{ p = ./a.nix; }", "builtins.toFile ''a'' ''b''", 'builtins.getEnv "HOME" == ""', "builtins.currentTime > 0", "toString ./."),
 )
-DEEP = tuple(f"builtins.foldl' (inner: _: {made}) 1 (builtins.genList (n: n) {count})" for made in ("[ inner ]", "{ a = inner; }") for count in (190, 199, 300))
+DEEP = tuple(
+    f"builtins.foldl' (inner: _: {made}) 1 (builtins.genList (n: n) {count})"
+    for made in ("[ inner ]", "{ a = inner; }")
+    for count in (190, 199, 300)
+)
 
+LEVELS = r'(\[|\{"a": ){199}'
+"""Of what is in a field of an object, they make 200."""
 ALONE = frozenset((*FAILING, *DEEP))
 """What has an evaluation of its own."""
 
@@ -95,7 +133,7 @@ class Writer:
             return f"(builtins.mapAttrs (n: v: [ n v ]) {{ {body} }})"
         if kind < 0.9:
             return f'(builtins.listToAttrs [ {{ name = "x{chance.randint(0, 9)}"; value = {self.value(depth - 1)}; }} ])'
-        return f"(let v = {{ {body} }}; in builtins.removeAttrs v [ \"a\" ])"
+        return f'(let v = {{ {body} }}; in builtins.removeAttrs v [ "a" ])'
 
     def items(self, depth: int) -> str:
         chance = self.chance
@@ -115,10 +153,10 @@ class Writer:
                 f"{{ outPath = {{ outPath = {text}; }}; }}",
                 f"{{ outPath = {inner}; }}" if chance.random() < 0.1 else f"(builtins.fromJSON (builtins.toJSON {inner}))",
                 f"(builtins.tryEval {inner})",
-                f"(builtins.split \"(b)\" {text})",
+                f'(builtins.split "(b)" {text})',
                 "(builtins.fromTOML ''a = 1.0\nb = [1, 2]\nc = \"é\"\n'')",
                 "(builtins.functionArgs ({ a, b ? 1 }: a))",
-                f"(builtins.concatStringsSep \", \" [ {text} {text} ])",
+                f'(builtins.concatStringsSep ", " [ {text} {text} ])',
             )
         )
 
@@ -135,12 +173,10 @@ class Writer:
 
 def batched(questions: Sequence[Question], evaluate: Callable[[list[str]], list[Answer]]) -> Iterator[Answer]:
     """Yield what expressions are, many by one evaluation."""
-    texts = [each["text"] for each in questions]
-    alone = [text for text in texts if text in ALONE]
-    assert texts[: len(alone)] == alone
-    starts = [*range(len(alone)), *range(len(alone), len(texts), BATCH), len(texts)]
-    for start, end in itertools.pairwise(starts):
-        yield from _halved(texts[start:end], evaluate)
+    for alone, group in itertools.groupby((each["text"] for each in questions), ALONE.__contains__):
+        texts, size = list(group), 1 if alone else BATCH
+        for start in range(0, len(texts), size):
+            yield from _halved(texts[start : start + size], evaluate)
 
 
 def _halved(texts: list[str], evaluate: Callable[[list[str]], list[Answer]]) -> list[Answer]:
@@ -157,21 +193,32 @@ def printed(place: Path) -> Callable[[Sequence[Question]], list[Answer]]:
     """Return what asks nix itself, and has Kubernetes' decoder read what it prints."""
 
     def evaluate(texts: list[str]) -> list[Answer]:
-        found = bare({"a.nix": "1"}, f"[ {' '.join(f'({text})' for text in texts)} ]", place)
-        return asked("json", [{"text": json.dumps(each)} for each in found])
+        found = [json.dumps(each) for each in bare({"a.nix": "1"}, f"[ {' '.join(f'({text})' for text in texts)} ]", place)]
+        shown = ['"deep"' if re.search(LEVELS, each) else each.replace(str(place), "/place") for each in found]
+        return asked("json", [{"text": each} for each in shown])
 
     return lambda questions: list(batched(questions, evaluate))
 
 
 def rendered(sandbox: Sandbox, texts: list[str]) -> list[Answer]:
     objects = (
-        f'{{ apiVersion = "example.com/v1"; kind = "Any"; metadata.name = "x{number}"; spec = {text}; }}' for number, text in enumerate(texts)
+        f'{{ apiVersion = "example.com/v1"; kind = "Any"; metadata.name = "x{number}"; spec = {text}; }}'
+        for number, text in enumerate(texts)
     )
     files = {"deploy/kubernixos.nix": f"{{ kubernixos.manifests = [ {' '.join(objects)} ]; }}", "deploy/a.nix": "1"}
     return [Answer.of(each.body()["spec"]) for each in render(sandbox, files).manifests]
 
 
-KNOWN: dict[str, Covers] = {}
+def mentions(text: str) -> Covers:
+    return lambda asks, _mine, _theirs: text in asks["text"]
+
+
+KNOWN: dict[str, Covers] = {
+    "The clock": mentions("currentTime"),
+    "Variables of the environment": mentions("getEnv"),
+    "The directory of the evaluation": mentions("toString ./"),
+    "More than 200 levels": lambda _asks, mine, theirs: "deeper than 200" in mine.said and theirs.value == '"deep"',
+}
 
 
 @pytest.mark.timeout(1800)

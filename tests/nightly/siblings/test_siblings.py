@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from random import Random
 
+import yaml
+
 from handler.cli.go_flags import go_duration, go_int
 from handler.library.delete_selector import DeleteSelector, SelectorRefused
 from handler.model.errors import ConfigInvalid
 from handler.source.charts.chart_versions import ChartRange, order_of_version
-from tests.nightly.differential import ERROR, Answer, Covers, Question, compare, seeded, words
+from handler.source.tag_versions import TAGS, VersionRange, order_of
+from tests.nightly.differential import ERROR, Answer, Covers, Question, asked, compare, seeded, words
 
 EACH = 8_000
 
@@ -89,6 +92,29 @@ def holds(asks: Question) -> Answer:
 def test_chart_versions() -> None:
     chance = seeded()
     compare("semver", [{"text": ranged(chance), "other": version(chance)} for _ in range(EACH)], holds, {})
+
+
+def tagged(asks: Question) -> Answer:
+    try:
+        found = VersionRange(asks["text"])
+    except ConfigInvalid:
+        return Answer(ERROR)
+    version = order_of(f"{TAGS}{asks['other']}".encode())
+    return Answer(ERROR, "no version") if version is None else Answer.of(found.holds(version))
+
+
+def test_versions_of_tags() -> None:
+    """Flux reads `ref.semver` by the same library as Helm."""
+    chance = seeded()
+    known: dict[str, Covers] = {
+        "A tag without three numbers": lambda _asks, mine, _theirs: mine.said == "no version",
+        "What npm's ranges haven't": lambda _asks, mine, _theirs: mine.value == ERROR and not mine.said,
+        "A pre-release of another version than the range names": lambda asks, mine, theirs: (
+            (mine.value, theirs.value) == ("false", "true") and "-" in asks["text"] and "-" in asks["other"]
+        ),
+    }
+    questions = [{"text": ranged(chance), "other": version(chance)} for _ in range(EACH)]
+    compare("revision", questions, tagged, known, yaml.safe_load, reference=lambda asks: asked("semver", asks))
 
 
 # --- labels

@@ -18,7 +18,7 @@ SCALARS = words(
     " 2026-11-30 2026-11-30T10:00:00Z 12:30:45 x web-1 é 日本語 😀 a#b ENC[x] sops"
 )
 QUOTED = ("''", '""', "'a: b'", '"\\u0001\\t\\n"', '"\\U0001F600 \\\\"', "'2026-11-30'", "'1'", '"a # b"', "'it''s'", '" "')
-KEYS = words("a b name data stringData password user_unencrypted x_open y_secret kind ключ 'q' sops_mac mac") + ['"a b"']
+KEYS = [*words("a b name data stringData password user_unencrypted x_open y_secret kind ключ 'q' sops_mac mac"), '"a b"']
 BLOCKS = ("|\n{}x\n{}  y\n", ">-\n{}folded\n{}text\n", "|+\n{}keep\n\n", "|\n{}sops_mac=1\n{}[sops]\n")
 FLAGS = (
     *((), (), ("--encrypted-regex", "^(data|stringData|password)$"), ("--encrypted-suffix", "_secret"), ("--unencrypted-suffix", "_open")),
@@ -26,9 +26,7 @@ FLAGS = (
     *(("--encrypted-regex", 'a#b|"x"|^.$'), ("--unencrypted-regex", "^ключ|;$"), ("--encrypted-regex", "`|=|é|a")),
 )
 OF_COMMENTS = (("--encrypted-comment-regex", "sops:enc"), ("--unencrypted-comment-regex", "open"))
-GROUPS = {
-    count: json.dumps({"creation_rules": [{"key_groups": [{"age": [ALICE.recipient, BOB.recipient]}] * count}]}) for count in (1, 2)
-}
+GROUPS = {count: json.dumps({"creation_rules": [{"key_groups": [{"age": [ALICE.recipient, BOB.recipient]}] * count}]}) for count in (1, 2)}
 """Settings of sops."""
 RECIPIENTS = (
     *(*GROUPS.values(), ALICE.recipient, ALICE.recipient, ALICE.recipient, BOB.recipient),
@@ -56,9 +54,7 @@ def _node(chance: Random, depth: int, indent: str) -> str:
     if depth and kind < 0.25:
         return f"\n{_block(chance, depth - 1, deeper)}"
     if depth and kind < 0.4:
-        return "\n" + "".join(
-            f"{_comment(chance, deeper)}{deeper}-{_node(chance, depth - 1, deeper)}" for _ in range(chance.randint(1, 3))
-        )
+        return "\n" + "".join(f"{_comment(chance, deeper)}{deeper}-{_node(chance, depth - 1, deeper)}" for _ in range(chance.randint(1, 3)))
     if kind < 0.5:
         return f" {chance.choice(BLOCKS).format(deeper, deeper)}"
     if kind < 0.6:
@@ -76,7 +72,7 @@ def _value(chance: Random, depth: int) -> Any:
         return {chance.choice(KEYS): _value(chance, depth - 1) for _ in range(chance.randint(0, 3))}
     if depth and chance.random() < 0.3:
         return [_value(chance, depth - 1) for _ in range(chance.randint(0, 3))]
-    texts = ["", "x", "é\n\t\x01", "😀", "ENC[AES256_GCM,data:x]", "</script>", "2026-11-30", "a\\b\"c"]
+    texts = ["", "x", "é\n\t\x01", "😀", "ENC[AES256_GCM,data:x]", "</script>", "2026-11-30", 'a\\b"c']
     return chance.choice([*texts, 0, -1, 2**53 + 1, 2**63 - 1, 1.5, 1e21, 1e-7, True, False, None])
 
 
@@ -96,15 +92,21 @@ def dotenv_text(chance: Random) -> str:
 def ini_text(chance: Random) -> str:
     values = ("", "x", "a b", '"q"', "a=b", "a#b", "a;b", "é😀", "`t`", "1", "true", "x\\", "ENC[x]", "a:b", "`a;b`")
     names = words("a b_c d_secret user_open é a.b")
-    section = lambda: "".join(  # noqa: E731 - of one use
-        f"{chance.choice(('', '', '; note' + chr(10), '# note' + chr(10)))}{name}{chance.choice((' = ', '=', ': '))}{chance.choice(values)}\n"
-        for name in chance.sample(names, chance.randint(0, 3))
-    )
+
+    def section() -> str:
+        rows = ""
+        for name in chance.sample(names, chance.randint(0, 3)):
+            rows += chance.choice(("", "", "; note\n", "# note\n"))
+            rows += f"{name}{chance.choice((' = ', '=', ': '))}{chance.choice(values)}\n"
+        return rows
+
     return section() + "".join(f"[{name}]\n{section()}" for name in chance.sample(words("part x.y sopsx é"), chance.randint(1, 3)))
 
 
 def binary_text(chance: Random) -> bytes:
-    return chance.choice((b"", b"x", b"hello\n", bytes(range(256)), b'{"a": 1}', b"sops_mac=1\n", b"[sops]\nmac = x\n", b"\xff" * 3000, "é".encode()))
+    return chance.choice(
+        (b"", b"x", b"hello\n", bytes(range(256)), b'{"a": 1}', b"sops_mac=1\n", b"[sops]\nmac = x\n", b"\xff" * 3000, "é".encode())
+    )
 
 
 FORMS: Mapping[str, tuple[tuple[str, ...], Callable[[Random], str | bytes]]] = {
@@ -149,9 +151,13 @@ def _restyled(text: str, chance: Random) -> str:
         return json.dumps(found, indent=chance.choice((None, 1, 4)), ensure_ascii=chance.random() < 0.5)
     if re.search(r"^(sops_|\[sops\])", text, re.MULTILINE):
         return text
-    loaded = list(yaml.load_all(text, yaml.BaseLoader))  # noqa: S506 - texts alone
+    loaded = list(yaml.load_all(text, yaml.BaseLoader))
     style = chance.choice((None, '"', "'"))
-    kept = {"allow_unicode": chance.random() < 0.5, "sort_keys": chance.random() < 0.5, "width": chance.choice((40, 10_000))}
+    kept: dict[str, Any] = {
+        "allow_unicode": chance.random() < 0.5,
+        "sort_keys": chance.random() < 0.5,
+        "width": chance.choice((40, 10_000)),
+    }
     return str(yaml.safe_dump_all(loaded, default_style=style, default_flow_style=chance.choice((None, False, True)), **kept))
 
 
