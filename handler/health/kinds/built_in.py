@@ -74,24 +74,32 @@ def replica_set(live: Object, _now: float) -> Health:
 
 
 def stateful_set(live: Object, _now: float) -> Health:
-    """Every pod is ready, and those that its strategy updates by itself are of the newest revision."""
+    """Every pod is ready that its strategy updates by itself, and of the newest revision."""
     if not _observed(live):
         return waits(_UNSEEN)
     wanted, there, updated = _wanted(live), count(live, "status", "replicas"), count(live, "status", "updatedReplicas")
-    if there < wanted or count(live, "status", "readyReplicas") < wanted:
+    on_delete, ready = at(live, "spec", "updateStrategy", "type") == "OnDelete", count(live, "status", "readyReplicas")
+    left = wanted - updated if on_delete and _revisions_differ(live) else 0
+    if there < wanted or (ready < wanted and (updated or not left)):
         return waits(f"{_replicas(live, 'readyReplicas', 'ready')}, {updated} updated")
     if there > wanted:
         return waits(f"{many(there - wanted, 'pod')} too many")
-    if at(live, "spec", "updateStrategy", "type") == "OnDelete":
-        left = wanted - updated if _revisions_differ(live) else 0
-        return stands(f"{_ON_DELETE}: {left} of {wanted} are older") if left else HEALTHY
+    if on_delete:
+        return _older(left, wanted, ready)
     partition = count(live, "spec", "updateStrategy", "rollingUpdate", "partition")
     if partition:
         share = max(wanted - partition, 0)
         return waits(f"{updated} of {many(share, 'pod')} updated (partition {partition})") if updated < share else HEALTHY
-    kept = min(updated, count(live, "status", "currentReplicas"))
-    older = _revisions_differ(live) or kept < wanted  # revisions are alike, too, where a change was taken back halfway
-    return waits(_replicas(live, "updatedReplicas", "updated")) if older else HEALTHY
+    current = count(live, "status", "currentReplicas")
+    older = _revisions_differ(live) or min(updated, current) < wanted  # they are alike, too, where a change was taken back halfway
+    lack = f", {current} of the current revision" if updated >= wanted else ""
+    return waits(f"{_replicas(live, 'updatedReplicas', 'updated')}{lack}") if older else HEALTHY
+
+
+def _older(left: int, wanted: int, ready: int) -> Health:
+    """What people replace; while no pod is of the newest revision, one that isn't ready is no failure of that."""
+    lack = f", {ready} of {wanted} ready" if ready < wanted else ""
+    return stands(f"{_ON_DELETE}: {left} of {wanted} are older{lack}") if left > 0 else HEALTHY
 
 
 def _revisions_differ(live: Object) -> bool:
@@ -109,10 +117,9 @@ def daemon_set(live: Object, _now: float) -> Health:
     if updated < wanted and not on_delete:
         return waits(f"{updated} of {many(wanted, 'pod')} updated, {count(live, 'status', 'numberReady')} ready")
     ready = min(count(live, "status", "numberAvailable"), count(live, "status", "numberReady"))
-    if ready < wanted:
+    if ready < wanted and (updated or not on_delete):
         return waits(f"{ready} of {many(wanted, 'pod')} available")
-    left = wanted - updated
-    return stands(f"{_ON_DELETE}: {left} of {wanted} are older") if left > 0 else HEALTHY
+    return _older(wanted - updated, wanted, ready)
 
 
 def job(live: Object, _now: float) -> Health:

@@ -151,7 +151,7 @@ def test_warnings_from_before_the_containers_started_arent_causes() -> None:
 
 def test_the_newest_revision_is_blamed_while_it_moves_and_an_old_pod_only_when_all_stands() -> None:
     old, new = crashing("old", made=0, revision="1"), pod("new", made=9, revision="2")
-    assert found(API, old, new) == Finding()
+    assert found(API, old, new) == Finding(), "a ReplicaSet of before is no reason for the new one"
     assert found(STILL, old, new).causes == ("CrashLoopBackOff",)
     assert found(API, crashing("new", made=9, revision="2"), old, ready("well", made=9, revision="2")).text.startswith("pod new: ")
     gone = crashing("gone", made=10)
