@@ -138,7 +138,7 @@ def refused(status: int, body: Any, method: str, path: str, subject: str, sent: 
         return unavailable
     if status == 409 or any(cause.get("field") == "metadata.uid" for cause in _causes(body)):
         moved = Moved.of(subject, f"{method} answered {status}: {shown}")  # 422 on the uid: another object of the same name
-        moved.reason, moved.said = reason, said
+        moved.reason = reason
         return moved
     error = _api_refused(subject, shown, status, reason)
     error.said, error.misshapen = said, misshapen

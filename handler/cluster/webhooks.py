@@ -41,7 +41,7 @@ def webhooks(api: Api) -> list[tuple[Identity, int, dict[str, Any]]]:
 
 
 def _exempting(one: Identity, number: int, hook: dict[str, Any], namespace: str) -> str:
-    path = f"/webhooks/{number}"
+    path, kind = f"/webhooks/{number}", one.kind.lower()
     not_here = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [namespace]}
     selector = {
         **(at(hook, "namespaceSelector") or {}),
@@ -51,6 +51,4 @@ def _exempting(one: Identity, number: int, hook: dict[str, Any], namespace: str)
         {"op": "test", "path": f"{path}/name", "value": at(hook, "name")},
         {"op": "add", "path": f"{path}/namespaceSelector", "value": selector},
     ]
-    return advice(
-        "exempt namespace {text}: kubectl patch {} {} --type=json -p {}", namespace, one.kind.lower(), one.name, json.dumps(patch)
-    )
+    return advice("exempt namespace {text}: kubectl patch {} {} --type=json -p {}", namespace, kind, one.name, json.dumps(patch))

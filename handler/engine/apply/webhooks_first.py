@@ -2,7 +2,8 @@
 
 An API server that calls a webhook for some seconds more, as each caches configurations, is asked again until the deadline of a request.
 
-Law: nothing else is written before. Killed in between, the configuration is gone, as git has it, and the next run plans without it.
+Law: nothing else is written before. Killed in between, the configuration is gone, as git has it, and the next run plans without it. What
+came back names the commit, for which it isn't deleted first again.
 """
 
 from __future__ import annotations
@@ -35,15 +36,13 @@ def clear_the_way(pruner: Pruner) -> None:
         except (LeaseError, Stopping):
             raise
         except AnnealError as error:
-            unavailable = isinstance(error, ClusterUnavailable)
-            webhook = error.webhook if isinstance(error, ClusterUnavailable) else ""
-            going = [change for change in _deleted(pruner, dead.dropped(webhook)) if change.identity not in saved]
+            webhook = error.webhook if isinstance(error, ClusterUnavailable) else None
+            going = [change for change in _deleted(pruner, dead.dropped(webhook or "")) if change.identity not in saved]
             if going:
                 continue  # another one doesn't answer, either
             gone = {each.identity for each in pruner.outcomes if each.writes}
-            mark = {} if unavailable and not webhook else {BROUGHT_BACK: pruner.planned.plan.commit}
-            back = [_applied_again(pruner, one, body, mark) for one, body in saved.items() if one in gone]
-            error.problems = (*error.problems, *back)
+            mark = {} if webhook == "" else {BROUGHT_BACK: pruner.planned.plan.commit}
+            error.problems += tuple(_applied_again(pruner, one, body, mark) for one, body in saved.items() if one in gone)
             raise
         return
 

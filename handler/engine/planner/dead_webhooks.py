@@ -19,7 +19,7 @@ from handler.engine.planner.join_errors import raise_together
 from handler.model.advice import advice
 from handler.model.errors import AccessDenied, ClusterUnavailable, PlanRefused, Problem
 from handler.model.manifest import at
-from handler.model.names import Identity
+from handler.model.names import Identity, kubectl
 from handler.model.plan import Change
 from handler.plan.admission import Desired
 from handler.plan.compare import Comparison
@@ -29,7 +29,6 @@ BROUGHT_BACK = "anneal.dev/brought-back"  # annotation on a configuration that w
 _POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request")
 _WEBHOOK = re.compile(r'admission webhook "([^"]+)" denied the request')
-
 _ANEW = "would have to be deleted and made anew, which the plan didn't show"
 Judged = Callable[[], Sequence[Change | Problem | AccessDenied]]
 
@@ -86,9 +85,9 @@ class DeadWebhooks:
         """
         for one in self._met:
             if at(self.comparison.candidates[one], "metadata", "annotations", BROUGHT_BACK) == commit:
-                fix = "correct what was refused; or, to try this commit again: kubectl annotate {} {} {}-"
+                fix = advice("correct what was refused; or try this commit again: {text} {}-", kubectl("annotate", one), BROUGHT_BACK)
                 seen = "went first for this commit already, and was applied again, for what it guards was refused"
-                raise PlanRefused.of(str(one), seen, fix=advice(fix, one.kind.lower(), one.name, BROUGHT_BACK))
+                raise PlanRefused.of(str(one), seen, fix=fix)
         found = {change.identity: change for change in prunes}
         for one, error in self._met.items():
             change = found.get(one)

@@ -218,7 +218,7 @@ class DryRun:
             again = probe(self.api, [(item.resource, item.identity.namespace, item.identity.name)])
             return self._present(item, again.get(item.identity, live), settled=True)
         except ClusterUnavailable as error:
-            found = [asked.waiting(self.missing.dead.unjudged(item, error, partial(self._present, item, live)))]
+            found = [asked.later(self.missing.dead.unjudged(item, error, partial(self._present, item, live)))]
         if former:
             return [relabelled(self.ours, each) if isinstance(each, Change) else each for each in found]
         return [taken_from(str(giver), each) if giver and isinstance(each, Change) else each for each in found]

@@ -66,10 +66,6 @@ class LiveDryRun:
         live = self.live if managed_fields(self.live) else _noted(self.live, wanted)
         return replace(self, live=live)._judged(wanted)  # noqa: SLF001 - of itself
 
-    def waiting(self, reason: str) -> Change:
-        """Return the change of an object that can't be judged yet."""
-        return self._later(reason, self._taken_over(self.live))
-
     def _judged(self, wanted: Object) -> list[Finding]:
         declared = (our_entry(wanted) or {}).get("fieldsV1") or {}
         taken = self._taken_over(self.live, declared)
@@ -137,7 +133,7 @@ class LiveDryRun:
             return placed(error, item)
         if error.reason == ApiRefused.UNCONVERTED and self._is_mixed:
             return self._moved()
-        deferred = self._deferred(error, taken)
+        deferred = self._deferred(error)
         if deferred or not (taken and taken.goes and error.status == 422):
             return deferred or self._last(error, taken) or self._final(error)
         return self._merged(foreseen(live, self._body, taken), taken, self._final(error))
@@ -148,7 +144,7 @@ class LiveDryRun:
         gone = live_only_fields.nulled(self.live, without(self.live, goes), {}, goes)
         return [live_only_fields.left_null(self.item, self.live, gone)] if gone else []
 
-    def _deferred(self, error: ApiRefused, taken: Takeover | None) -> list[Finding]:
+    def _deferred(self, error: ApiRefused) -> list[Finding]:
         """Return what comes of an object that is refused only until something else is written; nothing: it is refused for itself."""
         item = self.item
         need = self.missing.first(item, error)
@@ -157,12 +153,12 @@ class LiveDryRun:
                 return [self.judge.refused(item, self.judged, _ROLE)]
             instead = missing.without(item)
             mistakes = mistakes_of(self.api, item, scratch(instead, item) if instead else None)
-            return [*mistakes, self._later(f"{need} comes first", taken)]
+            return [*mistakes, self.later(f"{need} comes first")]
         changing = self.missing.changing_crd(item)
         if changing and is_by_schema(error):
             return [
                 *crd_schema.check(item, self.missing.comparison.desired[changing].manifest),
-                self._later("its CRD changes first", taken),
+                self.later("its CRD changes first"),
             ]
         return []
 
@@ -175,8 +171,9 @@ class LiveDryRun:
         self.missing.notes.append(f"{self.item.identity}: an admission webhook does not support dry run; it is applied as declared")
         return self._unchecked(taken)
 
-    def _later(self, reason: str, taken: Takeover | None) -> Change:
-        return replace(self._unchecked(taken), action=Action.UPDATE, reason=reason, deferred=True)
+    def later(self, reason: str) -> Change:
+        """Return the change of an object that can't be judged yet."""
+        return replace(self._unchecked(self._taken_over(self.live)), action=Action.UPDATE, reason=reason, deferred=True)
 
     def _unchecked(self, taken: Takeover | None) -> Change:
         return self.judge.present(self.item, self.live, foreseen(self.live, self._body, taken), taken)

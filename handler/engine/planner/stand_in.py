@@ -22,8 +22,6 @@ from handler.plan.quoted_refusal import told_refusal
 
 _KEPT = 40  # characters of a name that its scratch name keeps; some names are labels of at most 63
 _NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-_JUDGED = "AlreadyExists"
-"""The server's reason where a new object is right, and its name taken."""
 
 
 @dataclass
@@ -79,8 +77,7 @@ def check_elsewhere(api: Api, resource: Resource, body: dict[str, Any]) -> None:
         runner.create(resource, body)
     except Moved as error:
         refused = ApiRefused(*error.problems, status=409, reason=error.reason)
-        refused.said = error.said
-        if error.reason != _JUDGED or not is_by_schema(refused, 409):  # a webhook may deny with any status and reason
+        if error.reason != "AlreadyExists" or not is_by_schema(refused, 409):  # a webhook may deny with any status and reason
             raise refused from error
 
 

@@ -13,7 +13,7 @@ from handler.engine.planner.stand_in import check_elsewhere
 from handler.model.errors import ApiRefused
 from handler.model.names import Resource
 
-BODY = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}}
+BODY: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}}
 DENIED = 'admission webhook "a.example.com" denied the request: a host is claimed twice'
 
 
