@@ -2,8 +2,7 @@
 
 An API server that calls a webhook for some seconds more, as each caches configurations, is asked again until the deadline of a request.
 
-Law: nothing else is written before. Killed in between, the configuration is gone, as git has it, and the next run plans without it. What
-came back names the commit, for which it isn't deleted first again.
+Law: nothing else is written before. What comes back names the commit, for which it doesn't go first again. Killed in between, it is gone.
 """
 
 from __future__ import annotations
