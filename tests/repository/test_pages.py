@@ -105,9 +105,11 @@ def test_every_path_that_is_named_exists(path: Path) -> None:
 
 # --- links
 def anchors(path: Path) -> set[str]:
-    """Return the anchors of a text's headings, as git hosts make them."""
-    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", path.read_text()), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Return the anchors of a text's headings, as git hosts make them, and those that it names itself."""
+    text = FENCE.sub("", path.read_text())
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    named = re.findall(r'^<a id="(\w+)"></a>$', text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}.union(named)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
