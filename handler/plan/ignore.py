@@ -16,7 +16,7 @@ from handler.config.settings import IgnoreRule
 from handler.model.manifest import at, items_at
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, GroupKind, Identity, identity_of
 from handler.model.render import UnstableFields
-from handler.plan.managed_fields import child, managed_fields, owners
+from handler.plan.managed_fields import child, is_ours_alone, managed_fields, owners
 from handler.rollout.hook_annotations import ROLLOUT
 
 ANNOTATION = "anneal.dev/ignore"  # comma-separated JSON pointers (RFC 6901) on a manifest
@@ -32,16 +32,15 @@ _FILLED_IN: Mapping[tuple[str, str], Sequence[tuple[str, Sequence[str]]]] = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): (("/spec/conversion/webhook/clientConfig/caBundle", ()),),
     ("apiregistration.k8s.io", "APIService"): (("/spec/caBundle", ()),),
     ("apps", "Deployment"): ((f"/metadata/annotations/{_REVISION.replace('/', '~1')}", ("metadata", "annotations", _REVISION)),),
-    ("rbac.authorization.k8s.io", "ClusterRole"): (("/rules", ("aggregationRule",)),),
 }
 """What controllers fill in, whatever a manifest says of it, one that is exported or a chart's; each with what git declares then, too.
 
-The rows that need nothing are tested beside these: `tests/e2e/test_filled_in.py`.
+Until one has written such a field git's value counts. The rows that need nothing are tested beside these: `tests/e2e/test_filled_in.py`.
 """
 _EMPTY = {("", "PersistentVolumeClaim"): ("spec", "volumeName")}
 """What controllers fill in where a manifest says that it is empty; another value is its author's."""
 _OF_ACCOUNTS = "kubernetes.io/service-account-token"
-_LIFECYCLE = "node.kubernetes.io/"
+_LIFECYCLE, _BY_PEOPLE = "node.kubernetes.io/", "node.kubernetes.io/out-of-service"
 _CONTROLLER = "filled in by a controller"
 _REPLICAS, _SCALED = "/spec/replicas", "scaled by an autoscaler"
 SCALERS = frozenset({GroupKind("autoscaling", "HorizontalPodAutoscaler"), GroupKind("keda.sh", "ScaledObject")})
@@ -88,9 +87,9 @@ class Ignoring:
 
     def effective(self, identity: Identity, desired: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
         """Return the desired body with ignored fields left out or adopted; `desired` itself is changed."""
-        for pointer, _ in list(self._pointers(identity, desired, live)):
+        for pointer, why in list(self._pointers(identity, desired, live)):
             for path, live_path in reversed(list(_expand(desired, live, _steps(pointer)))):  # backwards: list elements may go
-                if path not in _NEVER:
+                if path not in _NEVER and not _is_gits(why, live, live_path):
                     _yield_to_live(desired, live, path, live_path)
         if (identity.group, identity.kind) == ("", "Node") and items_at(desired, "spec", "taints"):
             desired["spec"]["taints"] = _taints(items_at(desired, "spec", "taints"), items_at(live, "spec", "taints"))
@@ -117,7 +116,7 @@ class Ignoring:
             steps = _steps(pointer)
             found += [(path, why) for path, _ in _expand(live, live, steps)]
             found += [(path, why) for _, path in _expand(desired, live, steps)]  # an element is where its name is, not its position
-        return [(path, why) for path, why in found if path not in _NEVER]
+        return [(path, why) for path, why in found if path not in _NEVER and not _is_gits(why, live, path)]
 
     def made_anew(self, identity: Identity, live: dict[str, Any]) -> list[Path]:
         """Return the paths of live whose values a render made once, and makes anew each time."""
@@ -163,8 +162,13 @@ def without(body: dict[str, Any], live: dict[str, Any], pointers: Sequence[str])
 
 def _taints(declared: list[Any], live: list[Any]) -> list[Any]:
     """Return a Node's taints: the declared ones, and the node lifecycle controller's as they live."""
-    wanted = [each for each in declared if not str(at(each, "key")).startswith(_LIFECYCLE)]
-    there = [each for each in live if each in wanted or str(at(each, "key")).startswith(_LIFECYCLE)]
+
+    def by_controller(taint: Any) -> bool:
+        key = str(at(taint, "key"))
+        return key.startswith(_LIFECYCLE) and key != _BY_PEOPLE
+
+    wanted = [each for each in declared if not by_controller(each)]
+    there = [each for each in live if each in wanted or by_controller(each)]
     return there + [each for each in wanted if each not in there]
 
 
@@ -172,6 +176,11 @@ def _scaled(body: dict[str, Any]) -> tuple[str, str, str]:
     reference = at(body, "spec", "scaleTargetRef")
     kind = at(reference, "kind") or ("Deployment" if body["kind"] == "ScaledObject" else None)
     return str(kind), str(at(body, "metadata", "namespace") or ""), str(at(reference, "name"))
+
+
+def _is_gits(why: str, live: dict[str, Any], path: Path) -> bool:
+    """Whether no controller has written yet what one may fill in: what git declares counts."""
+    return why == _CONTROLLER and is_ours_alone(live, path)
 
 
 def _scales(entry: Mapping[str, Any]) -> bool:

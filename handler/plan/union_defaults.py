@@ -4,7 +4,7 @@
     spec.updateStrategy.rollingUpdate     git declares type: OnDelete of a StatefulSet
     …volumes[name=cache].emptyDir         git declares a source for a volume that had none
 
-Law: only what no manager owns. An apply of what the server filled in leaves that as it is, so that git alone can't let go of it; what a
+Law: only what no other manager owns. An apply leaves what the server filled in as it is, so that git alone can't let go of it; what a
 client wrote is its own. A null in git is no choice. Other unions of the built-in kinds the server clears itself, or needn't.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from handler.model.manifest import at, items_at
+from handler.model.names import FIELD_MANAGER
 from handler.plan.managed_fields import Fields, Step, at_path, owners, union
 
 _VERSIONS = ("apps/v1", "batch/v1")
@@ -24,11 +25,11 @@ _ROLLING, _EMPTY = "rollingUpdate", "emptyDir"
 
 
 def superseded(live: dict[str, Any], desired: dict[str, Any]) -> Fields:
-    """Return the fields of a live object that no manager owns and that what git declares excludes."""
+    """Return the fields of a live object that no other manager owns and that what git declares excludes."""
     found: Fields = {}
     for path in _excluded(desired) if live.get("apiVersion") in _VERSIONS else ():
         value = at_path(live, path)
-        if value is not None and not any(owners(live, path)):
+        if value is not None and all(manager == FIELD_MANAGER for manager, _ in owners(live, path)):
             found = union(found, _set(path, value))
     return found
 

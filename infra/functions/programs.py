@@ -53,11 +53,13 @@ def unfit(target: Target, where: str, arch: str = "") -> Iterator[Problem]:
     if names and target.sandbox != "weak":
         seen = f"is strict, and AWS Lambda refuses the walls that {names} would run behind, in the zip and in the image form"
         yield Problem(f"targets[{target.name}].sandbox", seen, fix=_WEAK)
-    if JSONNET in target.programs and arch == "arm64" and not target.is_template and not (where and target.sandbox == "weak"):
+    has_program = where and target.sandbox == "weak" and not target.decryption
+    if JSONNET in target.programs and arch == "arm64" and not target.is_template and not has_program:
         seen = "needs the program jsonnet, for Google's library of it there is none on arm64; that runs only packed, with `sandbox: weak`"
         yield Problem(f"targets[{target.name}].renderer", seen, fix=f"scripts/package --platform x86_64; or {_WEAK}, with {_ABSENT}")
-    if target.decryption and target.renderer.programs:
-        seen = f"would give {' and '.join(target.renderer.programs)} decrypted files on disk: AWS Lambda has no directory in memory"
+    given = [name for name in target.renderer.programs if name != JSONNET]
+    if target.decryption and given:
+        seen = f"would give {' and '.join(given)} decrypted files on disk: AWS Lambda has no directory in memory"
         yield Problem(f"targets[{target.name}].decryption", seen, fix="run this target in a container; plain manifests can be decrypted")
 
 

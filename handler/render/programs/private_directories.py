@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from handler.model.errors import RendererUnavailable
+from handler.model.errors import ProgramAbsent
 
 PREFIX = "anneal-programs-"
 MEMORY = "/dev/shm"  # noqa: S108 - where Linux has it; bases in it are made as those in any other directory for temporary files
@@ -47,7 +47,7 @@ class PrivateDirectories:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[str]:
-        """Make the directory of one run, and remove it with whatever is in it. Raises OSError; RendererUnavailable: there is no memory."""
+        """Make the directory of one run, and remove it with whatever is in it. Raises OSError; ProgramAbsent: no directory is in memory."""
         with self._lock:
             if not os.path.isdir(self._base):  # noqa: PTH112 - as below; what cleans up temporary files may have removed it
                 self._unlock()
@@ -97,7 +97,7 @@ def home() -> str:
 
 
 def memory_home() -> str:
-    """Return the directory in memory that bases are made in: the operator's, or shared memory. Raises RendererUnavailable: neither is."""
+    """Return the directory in memory that bases are made in: the operator's, or shared memory. Raises ProgramAbsent: neither is."""
     for place in (tempfile.gettempdir(), MEMORY):
         if os.access(place, os.W_OK) and _in_memory(place):
             return place
@@ -106,7 +106,7 @@ def memory_home() -> str:
         " mountPath: /dev/shm}]; docker run --tmpfs /dev/shm"
     )
     seen = f"would be given decrypted files or Secrets on disk: neither {tempfile.gettempdir()} nor {MEMORY} is in memory"
-    raise RendererUnavailable.of("a program", seen, fix=fix)
+    raise ProgramAbsent.of("a program", seen, fix=fix)
 
 
 def _in_memory(place: str) -> bool:

@@ -58,6 +58,12 @@ def test_a_volume_with_a_source_isnt_empty(volume: Any, found: dict[str, Any]) -
     assert superseded(LIVE, deployment(volumes=[volume])) == found
 
 
+def test_what_git_declared_empty_doesnt_hold_what_the_server_filled_in() -> None:
+    ours = {"manager": "anneal", "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {"f:strategy": {}}}}
+    live = {**LIVE, "metadata": {"name": "web", "managedFields": [ours]}}
+    assert superseded(live, deployment({"type": "Recreate"})) == GOES
+
+
 def test_what_somebody_wrote_stays_theirs() -> None:
     theirs = deployment({"type": "RollingUpdate", "rollingUpdate": ROLLING}, theirs=GOES)
     assert superseded(theirs, deployment({"type": "Recreate"})) == {}
