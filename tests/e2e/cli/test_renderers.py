@@ -105,7 +105,7 @@ def test_the_rights_that_rbac_prints_read_the_values_too(shop: Shop, kubectl: Ku
     kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"values.yaml": 'value: "of the cluster"\n'}})
     rows = {row["subject"]: row for row in shop.cli.json("check", code=1)["checks"]}
     assert (rows["render"]["verdict"], rows["rights"]["verdict"]) == ("failed", "failed")
-    assert rows["rights"]["problems"][0]["fix"].endswith("anneal rbac shop | kubectl apply -f -")
+    assert rows["rights"]["problems"][0]["fix"].endswith("rbac shop --user anneal-admin | kubectl --kubeconfig ADMIN apply -f -")
     assert "renderer.valuesFrom takes values from it, and it can't be read" in shop.cli("render", code=1).stderr
     kubectl.grant(shop.cli("rbac", "shop").stdout)
     shop.cli("check")

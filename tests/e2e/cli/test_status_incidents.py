@@ -374,7 +374,7 @@ def test_a_missing_rbac_right(night: Night) -> None:
         if not night.served:
             shop.cli("apply", code=1, kubeconfig=account)
         told = night.says(f"Service/{shop.namespace}", "403", "resources: [services]", "access is denied")
-        assert "anneal rbac shop" in night.types(told.command, codes=(1,), kubeconfig=account)
+        assert "rbac shop --service-account" in night.types(told.command, codes=(1,), kubeconfig=account)
         kubectl.grant(shop.cli("rbac", "--service-account", f"{shop.namespace}/anneal").stdout)
         night.types(told.command, (WELL, BUSY), kubeconfig=account)
         night.is_well()

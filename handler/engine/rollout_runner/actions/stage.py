@@ -192,6 +192,7 @@ class StepStage:
 
     def gone(self, resource: Resource, identity: Identity, uid: str) -> None:
         """Wait until this object, of this uid, is gone. Raises StillDeleting."""
+        self.journal.flush()  # also what was said just now
         found = self.journal.find(self.group, self.step.name)
         said = found.message if found else ""
 

@@ -202,7 +202,7 @@ def test_a_target_whose_record_is_deleted_and_written_anew_is_judged_as_it_lives
     for _ in range(130):
         cluster.turn()  # a pass among them
     if not beside:
-        cluster.ready[API] = 0  # nobody looks meanwhile
+        cluster.ready[API] = 0  # it passes no look meanwhile
     cluster.watch.watched["anneal-shop"].seen = "anew"
     for _ in range(130):
         cluster.turn()
