@@ -52,7 +52,7 @@ from handler.render.sandbox import Sandbox
 from handler.render.sops.decryptor import Decryptor
 from handler.render.target_render import render_target
 from handler.state.record import Pin, State
-from handler.state.recorded_commit_status import RecordedCommitStatus
+from handler.state.record_values import RecordedCommitStatus
 
 if TYPE_CHECKING:
     from handler.app.instances.registry import Instances

@@ -17,9 +17,9 @@ from handler.engine.run.former_record import FormerRecord
 from handler.model.errors import AccessDenied
 from handler.plan.handover import FoundRecord
 from handler.state.configmap import ID, INSTALLATION, RENAMED_FROM, TARGET, foreign
-from handler.state.former import RecordName
 from handler.state.known_summaries import summary_in
 from handler.state.record import FORMAT, State
+from handler.state.record_values import RecordName
 from handler.state.summary import home_of
 
 

@@ -33,9 +33,9 @@ from handler.model.names import Identity
 from handler.model.plan import Change
 from handler.plan.handover import may_declare
 from handler.plan.inventory import TargetMarks
-from handler.state.former import RecordName
 from handler.state.heartbeat import heartbeat_name
 from handler.state.record import State
+from handler.state.record_values import RecordName
 
 
 def places_of(ways: Connections, name: str, *, given: bool) -> tuple[list[Target], list[str]]:

@@ -31,11 +31,10 @@ from handler.model.pull_request import is_pull_request
 from handler.model.result import Outcome, Result
 from handler.model.to_json import plain
 from handler.state import run_history
-from handler.state.dependency_wait import DependencyWait
 from handler.state.heartbeat import UNREAD, Heartbeat, Pulse
 from handler.state.record import HeldPlan, Progress, Refusal, Run, State, WaitingFor
 from handler.state.record_format import stamp
-from handler.state.run_once import AS_CONFIGURED
+from handler.state.record_values import AS_CONFIGURED, DependencyWait
 from handler.state.store import StateStore
 from handler.state.summary import Summary
 

@@ -21,10 +21,9 @@ from handler.model.numbers import many
 from handler.model.plan import Action
 from handler.model.quotation import quoted
 from handler.plan.admission import allows
-from handler.state.dependency_wait import Obstacle
 from handler.state.record import Drift, Orphan, RunStatus, State, TargetHealth
+from handler.state.record_values import AS_CONFIGURED, Obstacle
 from handler.state.run_history import PRUNING, ROLLING
-from handler.state.run_once import AS_CONFIGURED
 from handler.state.suspension import CONFIGURED, suspension
 
 _NAMED = 3  # things that a refusal waits for, of which advice names so many

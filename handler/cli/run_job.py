@@ -35,7 +35,7 @@ from handler.model.numbers import many
 from handler.model.plan import Change, FieldChange, Plan
 from handler.model.result import IN_SYNC, Outcome, Result, summed
 from handler.plan.adoption import Adoptions
-from handler.state.run_once import RunOnce
+from handler.state.record_values import RunOnce
 
 if TYPE_CHECKING:
     from handler.app.commit_statuses.subscriber import CommitStatuses

@@ -22,9 +22,9 @@ from handler.engine.run.context import RunContext
 from handler.engine.run.readiness_look import obstacles
 from handler.model.errors import AuthorError, CommitUnproven
 from handler.model.result import Outcome, Result
-from handler.state.dependency_wait import DependencyWait
 from handler.state.record import State
 from handler.state.record_format import stamp
+from handler.state.record_values import DependencyWait
 
 
 def ended(run: RunContext) -> Result | None:

@@ -36,9 +36,9 @@ from handler.model.plan import Hold
 from handler.model.result import Outcome, Result, wrote
 from handler.model.run_event import PlanHeld
 from handler.state import run_history
-from handler.state.dependency_wait import DependencyWait
 from handler.state.record import Refusal, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
+from handler.state.record_values import DependencyWait
 
 _LOOK_AGAIN = 15.0  # seconds until the next run is due: after one that may not wait itself, and after a recovery
 

@@ -36,8 +36,8 @@ from handler.model.numbers import many
 from handler.model.plan import Change
 from handler.model.result import Result
 from handler.plan.former_marks import relabelling
-from handler.state.former import RecordName
 from handler.state.record_format import stamp
+from handler.state.record_values import RecordName
 
 
 def hold(run: RunContext) -> None:

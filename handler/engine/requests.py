@@ -21,7 +21,7 @@ from handler.model.result import Outcome, Result
 from handler.plan.missing_settings import taking_over
 from handler.state import run_history
 from handler.state.record import State
-from handler.state.run_once import AS_CONFIGURED, RunOnce
+from handler.state.record_values import AS_CONFIGURED, RunOnce
 
 
 def ask(run: RunContext) -> None:

@@ -33,9 +33,9 @@ from handler.model.plan import Action, Change, within
 from handler.plan.inventory import is_member
 from handler.plan.letting_go import let_go, patch
 from handler.plan.prune import GUARDED
-from handler.state.former import RecordName
 from handler.state.lease import HeldLease, LeaseLock
 from handler.state.record import State
+from handler.state.record_values import RecordName
 from handler.state.store import StateStore, StoredState
 
 _KEEP = "kept"

@@ -20,7 +20,7 @@ from handler.model.numbers import counted
 from handler.model.plan import LOST
 from handler.model.result import Outcome
 from handler.state.record import Run, State
-from handler.state.recorded_commit_status import MOST, MOST_CHANGES, RecordedCommitStatus
+from handler.state.record_values import MOST_CHANGES, MOST_COMMITS, RecordedCommitStatus
 
 _CLOCK = ("tick", "drift", "resource")
 _FAILED = (Outcome.FAILED, Outcome.PRUNING)
@@ -174,7 +174,7 @@ def _newest(found: Mapping[str, RecordedCommitStatus], known: Mapping[str, Recor
     """Return statuses, what is new first, as many as a record keeps; of more, ends that the host has go first, and what goes on last."""
     ordered = [each for each in found.values() if known.get(each.commit) != each]
     ordered += [each for each in found.values() if known.get(each.commit) == each]
-    while len(ordered) > MOST:
+    while len(ordered) > MOST_COMMITS:
         posted_ends = (each for each in reversed(ordered) if each.is_end and each.posted)
         gone = next(posted_ends, None) or next((each for each in reversed(ordered) if each.is_end), ordered[-1])
         ordered.remove(gone)

@@ -12,12 +12,8 @@ from handler.model.names import GroupKind, Identity
 from handler.model.outside_inputs import KnownChart
 from handler.model.quotation import quoted
 from handler.model.render import FILES, RecordedRender
-from handler.state.dependency_wait import DependencyWait
-from handler.state.former import RecordName
 from handler.state.record_format import ApiVersion, ChangeKey, Counts, Line, Message, Path, Segment, Sha, Time, Token, Word, seconds_of
-from handler.state.recorded_commit_status import RecordedCommitStatus
-from handler.state.recorded_pull_request import RecordedPullRequest
-from handler.state.run_once import AS_CONFIGURED, RunOnce
+from handler.state.record_values import AS_CONFIGURED, DependencyWait, RecordedCommitStatus, RecordedPullRequest, RecordName, RunOnce
 from handler.state.soak import Soak
 
 
@@ -326,7 +322,7 @@ class State:
     to no repository until a run has begun to apply. `waiting`, `rollout`: of the open attempt, or the last one. `kinds`, `namespaces`
     (besides the state's own): where members can be, widened before the first write. `declared`: by the commit; `ran`: Jobs of it.
     `renderer`: which one made it, empty: files (formats 1 to 4); `installed`: see `RenderRequest`; `charts`: see `RecordedRender`.
-    `former`, `renamed_from`, `renamed_to`: see `handler.state.former`. `instance`: of a template's; None: of a configured target.
+    `former`, `renamed_from`, `renamed_to`: see `handler.state.record_values`. `instance`: of a template's; None: of a configured target.
     """
 
     target: Line

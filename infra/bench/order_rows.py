@@ -15,9 +15,9 @@ from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.config.settings_digest import settings_digest
 from handler.model.health import HealthState
-from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
+from handler.state.record_values import DependencyWait, Obstacle
 from infra.bench.bed import Bed
 from infra.bench.many_rows import configuration, loaded, repositories, tick, write_records
 from infra.bench.rows import Row

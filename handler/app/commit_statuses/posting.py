@@ -22,7 +22,7 @@ from handler.model.host_answer import HostRefusal
 from handler.model.tree import ReadSet
 from handler.state import commit_status_update
 from handler.state.record import State
-from handler.state.recorded_commit_status import RecordedCommitStatus
+from handler.state.record_values import RecordedCommitStatus
 from handler.state.store import StateStore
 
 _LOG = logging.getLogger("anneal.feedback")

@@ -22,7 +22,7 @@ from handler.model.errors import AnnealError, Busy, GitUnavailable
 from handler.model.host_answer import HostBusy
 from handler.state.record import State
 from handler.state.record_format import seconds_of, stamp
-from handler.state.recorded_pull_request import MOST_PULL_REQUESTS, RecordedPullRequest
+from handler.state.record_values import MOST_PULL_REQUESTS, RecordedPullRequest
 from handler.state.store import StateStore
 
 MakeText = Callable[[bool], str]

@@ -21,7 +21,7 @@ from handler.plan.gap import FieldGaps
 from handler.rollout.interfaces import ActionRow, Query, no_metrics
 from handler.state.lease import LeaseLock
 from handler.state.record import Pin, State
-from handler.state.run_once import AS_CONFIGURED, RunOnce
+from handler.state.record_values import AS_CONFIGURED, RunOnce
 from handler.state.store import StateStore
 
 

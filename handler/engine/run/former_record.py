@@ -21,10 +21,10 @@ from handler.model.advice import advice, together
 from handler.model.errors import Problem, TargetMoved
 from handler.model.names import Identity, kubectl, state_name
 from handler.plan.inventory import TargetMarks
-from handler.state.former import RecordName
 from handler.state.lease import HeldLease, LeaseLock
 from handler.state.record import State
 from handler.state.record_format import stamp
+from handler.state.record_values import RecordName
 from handler.state.store import StateStore, StoredState
 
 

@@ -18,9 +18,9 @@ from handler.engine.run.other_records import OtherRecord
 from handler.model.advice import Advice, advice
 from handler.model.health import HealthState
 from handler.model.target_matching import repository_key
-from handler.state.dependency_wait import Obstacle
 from handler.state.record import State
 from handler.state.record_format import seconds_of, stamp
+from handler.state.record_values import Obstacle
 from handler.state.soak import COMMITS, MOST, ROLLED_BACK, Soak
 
 ReadsOf = Callable[[State], str]

@@ -23,8 +23,8 @@ from handler.model.health import HealthState
 from handler.model.quotation import quoted
 from handler.model.result import Outcome
 from handler.plan.missing_settings import approving
-from handler.state.dependency_wait import Obstacle
 from handler.state.record import HeldPlan, State, TargetHealth
+from handler.state.record_values import Obstacle
 from handler.state.run_history import PRUNING
 from handler.state.summary import Summary
 from handler.state.suspension import CONFIGURED, suspension

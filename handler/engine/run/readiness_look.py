@@ -7,7 +7,7 @@ from handler.engine.run.dependencies import AwaitedTarget, Dependencies
 from handler.engine.run.readiness import SeenDependency
 from handler.model.advice import advice
 from handler.model.errors import AnnealError
-from handler.state.dependency_wait import Obstacle
+from handler.state.record_values import Obstacle
 
 
 def obstacles(deps: Dependencies, head: str, since: float) -> tuple[Obstacle, ...]:

@@ -25,7 +25,7 @@ from handler.plan.admission import NAMESPACE
 from handler.state import run_history
 from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Orphan, Pin, Progress, Run, RunStatus, State
 from handler.state.record_format import seconds_of, stamp
-from handler.state.run_once import AS_CONFIGURED, RunOnce
+from handler.state.record_values import AS_CONFIGURED, RunOnce
 from handler.state.summary import drifted
 
 StateChange = Callable[[State], State]

@@ -13,8 +13,8 @@ from handler.app.tick_survey import TickSurvey
 from handler.model.event import Job
 from handler.model.health import HealthState
 from handler.model.result import Outcome, Result
-from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import Attempt, Pin, RunStatus, Suspend, TargetHealth
+from handler.state.record_values import DependencyWait, Obstacle
 from infra.githost import Host
 from tests.rooms.source.recorded_targets import PATIENCE, Recorded, Told, recorded, soon
 

@@ -12,7 +12,7 @@ from handler.config.settings import Settings, Target
 from handler.feedback.git_hosts.gitea import Gitea
 from handler.model.commit_status import CommitStatus, StatusState
 from handler.state.record import State
-from handler.state.recorded_commit_status import RecordedCommitStatus
+from handler.state.record_values import RecordedCommitStatus
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import NAMESPACE, TOOLING

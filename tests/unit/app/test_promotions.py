@@ -15,8 +15,8 @@ from handler.config.git_settings import Promoted, Revision, SecretRef
 from handler.config.secrets import Secrets, references
 from handler.config.settings import Cluster, Settings, Target
 from handler.model.errors import ConfigInvalid, StateInvalid
-from handler.state.former import RecordName
 from handler.state.record_format import stamp
+from handler.state.record_values import RecordName
 from tests.unit.engine.promoting_targets import PROD, SOAK, STAGING, Line
 
 

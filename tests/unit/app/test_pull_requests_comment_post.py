@@ -12,7 +12,7 @@ from handler.app.pull_requests import comment_post
 from handler.app.pull_requests.comment_post import PlanComment, _digest
 from handler.model.errors import Busy, GitUnavailable, NewerHead
 from handler.model.pull_request import HostComment
-from handler.state.recorded_pull_request import MOST_PULL_REQUESTS, RecordedPullRequest
+from handler.state.record_values import MOST_PULL_REQUESTS, RecordedPullRequest
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import NAMESPACE, TOOLING, blank

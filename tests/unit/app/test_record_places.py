@@ -13,8 +13,8 @@ from handler.config.git_settings import Repository, directory_url
 from handler.config.settings import Settings
 from handler.plan.inventory import TargetMarks
 from handler.state.configmap import INSTANCE, SUMMARY, encode
-from handler.state.former import RecordName
 from handler.state.record import State
+from handler.state.record_values import RecordName
 from tests.fakes.engine import ONE, SHOP, cluster, engine
 from tests.fakes.git_host import GitHost
 from tests.fakes.objects import FakeObjects

@@ -16,9 +16,9 @@ from handler.config.settings import Cluster, Settings, Target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
 from handler.model.names import state_name
 from handler.state.configmap import encode
-from handler.state.former import RecordName
 from handler.state.heartbeat import Pulse, Server
 from handler.state.record import State
+from handler.state.record_values import RecordName
 from tests.unit.state.samples import NAMESPACE, blank, sha
 
 PROD, NEXT = Cluster(kubeconfig=SecretRef(file="/etc/prod"), context="prod"), Cluster(context="next")

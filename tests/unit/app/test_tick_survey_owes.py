@@ -12,7 +12,7 @@ from handler.model.event import Job
 from handler.model.refs import Head
 from handler.model.result import Outcome, Result
 from handler.state.commit_status_update import posted
-from handler.state.recorded_commit_status import RecordedCommitStatus
+from handler.state.record_values import RecordedCommitStatus
 from tests.fakes.engine import SHOP
 from tests.unit.engine.promoting_targets import PROD, STAGING, Line, promoted_once
 

@@ -18,8 +18,8 @@ from handler.model.health import HealthState
 from handler.model.result import Outcome, Result, TargetStanding
 from handler.model.run_event import HealthChanged, RunEnded, RunEvent
 from handler.state.configmap import encode
-from handler.state.dependency_wait import DependencyWait
 from handler.state.record import RunStatus
+from handler.state.record_values import DependencyWait
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import NOON, blank, sha
 

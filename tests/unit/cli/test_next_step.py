@@ -17,13 +17,11 @@ from handler.model.advice import advice
 from handler.model.errors import ClusterUnavailable, Problem, TargetMoved
 from handler.model.names import Identity
 from handler.model.quotation import quoted
-from handler.state.dependency_wait import DependencyWait, Obstacle
-from handler.state.former import RecordName
 from handler.state.heartbeat import Pulse, Server
 from handler.state.lease import Peek
 from handler.state.record import Approval, Attempt, Drift, Fact, HeldPlan, Orphan, Pin, Refusal, RunStatus, State, Suspend, TargetHealth
 from handler.state.record_format import stamp
-from handler.state.run_once import RunOnce
+from handler.state.record_values import DependencyWait, Obstacle, RecordName, RunOnce
 
 NOW = 1_800_000_000.0
 SHA = "a" * 40

@@ -24,9 +24,9 @@ from handler.model.errors import AnnealError, ClusterUnavailable
 from handler.model.event import Job
 from handler.model.health import HealthState
 from handler.model.result import Outcome, Result
-from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import Attempt, Pin, RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
+from handler.state.record_values import DependencyWait, Obstacle
 from handler.state.store import StateStore
 from handler.state.summary import Summary, home_of
 from tests.fakes.source_tree import FakeTree

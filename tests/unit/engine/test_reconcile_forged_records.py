@@ -19,8 +19,6 @@ from handler.model.names import GroupKind, Identity, applyset_id, state_name
 from handler.model.outside_inputs import KnownChart
 from handler.model.result import Outcome
 from handler.state import configmap, heartbeat, lease_record
-from handler.state.dependency_wait import DependencyWait, Obstacle
-from handler.state.former import RecordName
 from handler.state.record import (
     Approval,
     Attempt,
@@ -42,8 +40,7 @@ from handler.state.record import (
     TargetHealth,
     WaitingFor,
 )
-from handler.state.recorded_commit_status import RecordedCommitStatus
-from handler.state.recorded_pull_request import RecordedPullRequest
+from handler.state.record_values import DependencyWait, Obstacle, RecordedCommitStatus, RecordedPullRequest, RecordName
 from handler.state.soak import Soak
 from tests.unit.engine.forged_world import BANK, DATABASE, FAR, LONG_AGO, MINE, NAMES, STATES, STRAY, WEB, ZERO, World, document
 

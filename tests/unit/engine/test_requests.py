@@ -17,7 +17,7 @@ from handler.model.errors import Busy
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.state.record import Attempt, HeldPlan, Run, State, Suspend
-from handler.state.run_once import RunOnce
+from handler.state.record_values import RunOnce
 from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.engine import ONE, engine, pushed, state_of

@@ -16,7 +16,7 @@ from handler.engine.run.errors import EndUnsure, RequestRefused
 from handler.model.errors import AccessDenied, PlanRefused, TargetMoved
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
 from handler.model.result import Outcome
-from handler.state.former import RecordName
+from handler.state.record_values import RecordName
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.apiserver.server import Asked

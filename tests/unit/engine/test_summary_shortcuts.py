@@ -23,9 +23,9 @@ from handler.model.errors import AnnealError
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.state.configmap import SUMMARY, summary_of
-from handler.state.former import RecordName
 from handler.state.record import Approval, Attempt, HeldPlan, NamedRequest, Pin, RunStatus, State, Suspend, WaitingFor
 from handler.state.record_format import stamp
+from handler.state.record_values import RecordName
 from handler.state.store import StateStore
 from handler.state.summary import home_of
 from tests.unit.engine.tick_walk import GOOD, HEAD, NOW, OTHER, SETTINGS, TARGET, URL, Host, Worked, stored, works

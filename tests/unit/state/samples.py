@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from handler.model.event import Delivery
 from handler.model.names import GroupKind, Identity
 from handler.state.configmap import SUMMARY
-from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import (
     Approval,
     Attempt,
@@ -32,8 +31,7 @@ from handler.state.record import (
     WaitingFor,
 )
 from handler.state.record_format import stamp
-from handler.state.recorded_commit_status import RecordedCommitStatus
-from handler.state.recorded_pull_request import RecordedPullRequest
+from handler.state.record_values import DependencyWait, Obstacle, RecordedCommitStatus, RecordedPullRequest
 from handler.state.soak import Soak
 from handler.state.summary import home_of
 

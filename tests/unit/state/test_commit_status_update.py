@@ -15,7 +15,7 @@ from handler.state import run_history
 from handler.state.commit_status_update import kept, only_shown, posted, without
 from handler.state.configmap import decode, encode, read_summary, summary_of
 from handler.state.record import Attempt, HeldPlan, Run, State
-from handler.state.recorded_commit_status import MOST, MOST_CHANGES, RecordedCommitStatus
+from handler.state.record_values import MOST_CHANGES, MOST_COMMITS, RecordedCommitStatus
 from tests.unit.state.samples import NAMESPACE, NOON, TOKEN, TOOLING, blank
 
 A, B, C = (digit * 40 for digit in "abc")
@@ -246,10 +246,10 @@ def test_of_many_statuses_what_goes_on_is_dropped_last() -> None:
     record = Record()
     record.applies(A)
     record.fails(B, "broken")
-    pushed = tuple(delivery(f"{number:040x}", number) for number in range(MOST + 5))
+    pushed = tuple(delivery(f"{number:040x}", number) for number in range(MOST_COMMITS + 5))
     attempt = Attempt(C, READS[C], "4" * 64, TOKEN, NOON)
     record.write(replace(record.state, attempt=attempt, deliveries=pushed))
-    assert len(record.says) == MOST
+    assert len(record.says) == MOST_COMMITS
     assert record.says[C] == ("pending", "being applied")
 
 
@@ -295,11 +295,11 @@ def test_what_was_posted_is_marked_only_as_long_as_it_is_what_the_record_says() 
 def test_the_record_keeps_a_few_and_lets_go_first_of_what_the_host_has() -> None:
     record = Record()
     record.fails("0" * 40, "owed")
-    for number in range(1, 3 * MOST):
+    for number in range(1, 3 * MOST_COMMITS):
         record.fails(f"{number:040x}", "posted")
         record.state = posted(record.state, [each for each in record.state.commit_statuses if each.text == "posted"])
-    assert len(record.state.commit_statuses) == MOST
-    assert record.state.commit_statuses[0].commit == f"{3 * MOST - 1:040x}"
+    assert len(record.state.commit_statuses) == MOST_COMMITS
+    assert record.state.commit_statuses[0].commit == f"{3 * MOST_COMMITS - 1:040x}"
     assert "0" * 40 in record.says
 
 

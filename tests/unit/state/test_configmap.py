@@ -18,8 +18,7 @@ from handler.model.names import Identity
 from handler.state.configmap import decode, encode, read_summary, summary_of
 from handler.state.record import FORMAT, HeldPlan, Orphan, Pin, Progress, Run, RunStatus, Stalled, State, StepRecord, TargetHealth
 from handler.state.record_format import write_record
-from handler.state.recorded_commit_status import RecordedCommitStatus
-from handler.state.recorded_pull_request import RecordedPullRequest
+from handler.state.record_values import RecordedCommitStatus, RecordedPullRequest
 from handler.state.store import LIMIT, fitted, size
 from handler.state.summary import LONGEST, Summary
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states

@@ -11,8 +11,7 @@ import pytest
 from handler.model.errors import Busy, LeaseLost, Moved
 from handler.state.commit_status_update import kept, posted
 from handler.state.record import Attempt, Pin, Run, RunStatus, State, Suspend, TargetHealth
-from handler.state.recorded_commit_status import RecordedCommitStatus
-from handler.state.recorded_pull_request import RecordedPullRequest
+from handler.state.record_values import RecordedCommitStatus, RecordedPullRequest
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import NAMESPACE, NOON, TOKEN, TOOLING, blank, sha

@@ -12,9 +12,9 @@ from handler.engine.run.errors import TargetRenamed
 from handler.engine.run.former_record import FormerRecord, former_marks, ignored, joined, refuse_renamed
 from handler.model.errors import TargetMoved
 from handler.model.names import GroupKind, applyset_id
-from handler.state.former import RecordName
 from handler.state.lease import LeaseLock
 from handler.state.record import Approval, Attempt, Pin, State, Suspend
+from handler.state.record_values import RecordName
 from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import NAMESPACE, NOON, TOKEN, TOOLING, blank, sha

@@ -15,7 +15,6 @@ from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, Wa
 from handler.engine.run.instance_conditions import LONGEST, MOST, InstanceCondition, conditions, generation_of, is_open, is_told, merged
 from handler.model.instance import Instance
 from handler.model.result import Outcome, Result
-from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import (
     Attempt,
     HeldPlan,
@@ -30,6 +29,7 @@ from handler.state.record import (
     WaitingFor,
 )
 from handler.state.record_format import stamp
+from handler.state.record_values import DependencyWait, Obstacle
 
 NOW = 1_772_366_400.0
 THEN, NOON = stamp(NOW - 60), stamp(NOW)

@@ -15,10 +15,9 @@ from handler.engine.run import readiness
 from handler.engine.run.other_records import OtherRecord
 from handler.engine.run.readiness import SeenDependency
 from handler.model.health import HealthState
-from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import Attempt, HeldPlan, Pin, RunStatus, State, Suspend, TargetHealth
 from handler.state.record_format import seconds_of
-from handler.state.run_once import RunOnce
+from handler.state.record_values import DependencyWait, Obstacle, RunOnce
 from handler.state.summary import Summary
 from tests.unit.state.samples import NOON, blank, sha
 

@@ -16,7 +16,7 @@ from handler.model.result import Outcome, Result
 from handler.state import run_history
 from handler.state.record import Approval, Attempt, Drift, HeldPlan, NamedRequest, Orphan, Progress, RunStatus, TargetHealth, WaitingFor
 from handler.state.record_format import stamp
-from handler.state.run_once import RunOnce
+from handler.state.record_values import RunOnce
 from tests.unit.engine.state_samples import (
     APPROVAL,
     COMMIT,

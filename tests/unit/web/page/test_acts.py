@@ -10,7 +10,7 @@ import pytest
 from handler.model.errors import BadPayload, ShownOtherwise
 from handler.model.event import Job
 from handler.state.record import HeldPlan, State, Suspend
-from handler.state.run_once import RunOnce
+from handler.state.record_values import RunOnce
 from handler.web.page.acts import ACTS, Confirmation, look, possible
 from tests.unit.state.samples import NOON, blank, full, sha
 from tests.unit.web.page.records import NAME, facts_of

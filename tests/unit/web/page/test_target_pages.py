@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handler.state.record import Suspend
-from handler.state.run_once import RunOnce
+from handler.state.record_values import RunOnce
 from tests.unit.state.samples import NOON, sha
 from tests.unit.web.page.page_door import GAP, GOING, LOGS, ORPHANS, RUN, Door, get
 from tests.unit.web.page.records import facts_of

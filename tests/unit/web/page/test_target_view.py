@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from handler.state.dependency_wait import DependencyWait, Obstacle
 from handler.state.record import Attempt, RunStatus, TargetHealth
+from handler.state.record_values import DependencyWait, Obstacle
 from handler.web.page.target_view import target_view
 from tests.unit.state.samples import NOON, TOKEN, blank, full, sha
 from tests.unit.web.page.records import facts_of

