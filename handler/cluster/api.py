@@ -194,7 +194,7 @@ class Api:
             pause = _pause(attempt, outcome)
             most = begun + self._unmet if isinstance(outcome, Exception) and never_sent(outcome) else math.inf
             if not again or time.monotonic() + pause > min(end, most):
-                self.awaited[webhook] = time.monotonic()
+                self.awaited |= {webhook: time.monotonic()} if webhook else {}
                 raise failure
             is_refused = not isinstance(outcome, Exception) and not request.path.startswith(_ALWAYS_SERVED)
             if is_refused and not told and time.monotonic() - begun >= _STALLED:
