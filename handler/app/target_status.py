@@ -119,9 +119,10 @@ class TargetStatusReader:
 
     def _living(self, target: Target) -> int | None:
         """Return how many objects of a target without a record live, asked once a minute; None: not known."""
-        known = self._members.sight(target.name)
+        place = ("members", target.name)  # its record is looked for by the name alone
+        known = self._members.sight(place)
         if self._scan and time.time() - known.at > _SCAN_EVERY:
-            known = self._members.all(self._looks, {target.name: partial(self._scan, target)})[target.name]
+            known = self._members.all(self._looks, {place: partial(self._scan, target)})[place]
         return known.what
 
     def _counts(self, template: Target) -> Json:

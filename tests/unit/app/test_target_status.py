@@ -167,16 +167,14 @@ def test_a_late_look_at_a_cluster_serves_as_the_next_ones_last_seen(here: FakeOb
     there.well.clear()
     look = reader(here, there)
     look._looks = ClusterLooks(0.1)
-    (row,) = look.targets(["infra"])
-    assert (row["recorded"], row["seen"]) == (False, "")
+    assert [(row["recorded"], row["seen"]) for row in look.targets(["infra"])] == [(False, "")]
     under_way = look._looks._join(ELSEWHERE, lambda: None)
     there.well.set()
     assert under_way.result(PATIENCE)
     there.well.clear()
     try:
         (row,) = look.targets(["infra"])
-        assert (row["recorded"], row["commit"], row["trouble"]["code"]) == (True, sha(), "cluster-unavailable")
-        assert row["seen"]
+        assert (row["recorded"], row["commit"], row["trouble"]["code"], not row["seen"]) == (True, sha(), "cluster-unavailable", False)
     finally:
         there.well.set()
 
@@ -286,6 +284,22 @@ def test_what_lives_of_a_target_without_a_record_is_asked_once_a_minute(here: Fa
     look = TargetStatusReader(settings(), lambda _: here, PATIENCE, members=members)
     assert [look.target(name).get("members") for name in ("shop-fixed", "shop-dev", "shop-fixed")] == [count, None, count]
     assert asked == ["shop-fixed"]
+
+
+def test_a_record_is_read_while_what_lives_of_its_target_is_looked_for(here: FakeObjects) -> None:
+    going, asked = threading.Event(), threading.Event()
+
+    def members(_target: Target) -> int | None:
+        asked.set()
+        return 3 if going.wait(PATIENCE) else None
+
+    look = TargetStatusReader(settings(), lambda _: here, PATIENCE, members=members)
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(look.target, "shop-fixed")
+        assert asked.wait(PATIENCE)
+        second = threads.submit(look.target, "shop-fixed")
+        going.set()
+        assert (first.result()["members"], second.result()["members"]) == (3, 3)
 
 
 def test_a_target_is_shown_whole_and_its_fencing_token_isnt(here: FakeObjects) -> None:
