@@ -43,7 +43,7 @@ CREATE_ONLY = "1"
 _PROPAGATIONS: Mapping[GroupKind, Propagation] = {GroupKind("batch", "Job"): "Foreground", STATEFUL_SET: "Orphan"}
 """How an object goes that is made anew: the pods of a StatefulSet go on, and the new one adopts them."""
 _BY_OTHERS = (Cause.OWNER, Cause.CONTENT)  # whatever the object is by now, what it goes with goes
-Unsettled = Callable[[tuple[str, ...], tuple[str, ...]], None]
+TellUnsettled = Callable[[tuple[str, ...], tuple[str, ...]], None]
 _UNSEEN = "would go, which the plan didn't show"
 _MUST_GO = "changed since it was planned, and would have to be deleted now; the next run plans that"
 
@@ -90,7 +90,7 @@ class Applier:
     noted: Callable[[Sequence[Desired]], None] = lambda _: None
     lingering: Report = unreported
     wrote: Callable[[Sequence[Change]], None] = lambda _: None
-    unsettled: Unsettled = lambda _lines, _before: None
+    unsettled: TellUnsettled = lambda _lines, _before: None
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -135,16 +135,13 @@ class Applier:
 
     def _judge_deferred(self, stage: Sequence[Change]) -> list[Change]:
         """Dry-run what had to be deferred, before the first write of its stage; return what is written then."""
-        judged = self.judge([change for change in stage if change.deferred and self.planner.target.validate != "none"])
+        deferred = [change for change in stage if change.deferred and self.planner.target.validate != "none"]
+        answers = parallel([partial(self._judge_once_known, change) for change in deferred])
+        raise_together(answers, deferred)
+        judged = {answer.identity: answer for answer in answers if isinstance(answer, Change)}
         now = [judged.get(change.identity, change) for change in stage]
         self.outcomes += [change for change in now if not change.writes]
         return [change for change in now if change.writes]
-
-    def judge(self, deferred: Sequence[Change]) -> dict[Identity, Change]:
-        """Dry-run what had to be deferred. Raises what `raise_together` does."""
-        answers = parallel([partial(self._judge_once_known, change) for change in deferred])
-        raise_together(answers, deferred)
-        return {answer.identity: answer for answer in answers if isinstance(answer, Change)}
 
     def _judge_once_known(self, change: Change) -> Change:
         """Judge one deferred object; for a moment the server may judge by the old CRD, or not know yet what it was given."""
@@ -315,7 +312,7 @@ class _Unsettled:
     """Says why CRDs and Namespaces don't stand yet, once that takes longer than a moment."""
 
     fence: Callable[[], None]
-    report: Unsettled
+    report: TellUnsettled
     why: dict[Identity, str] = field(default_factory=dict)
     told: tuple[str, ...] = ()
     begun: float = field(default_factory=time.monotonic)

@@ -40,6 +40,7 @@ def clear_the_way(pruner: Pruner) -> None:
             if going:
                 continue  # another one doesn't answer, either
             gone = {each.identity for each in pruner.outcomes if each.writes}
+            # an outage names no webhook, and says nothing of the object: the next run may try again
             mark = {} if webhook == "" else {BROUGHT_BACK: pruner.planned.plan.commit}
             error.problems += tuple(_applied_again(pruner, one, body, mark) for one, body in saved.items() if one in gone)
             raise
