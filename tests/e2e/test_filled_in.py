@@ -199,3 +199,19 @@ def test_an_aggregated_role_is_never_without_the_rights_that_its_controller_gave
     assert states[states.index(given) :] == [given] * (len(states) - states.index(given))
     assert all(each in ([], given) for each in states), "what git says beside the rule is nobody's right"
     assert len(states) <= 3, "created, filled in, labelled"
+
+
+def test_a_role_that_is_aggregated_from_now_on_loses_the_rights_that_git_gave_it(shop: Shop) -> None:
+    given = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
+    role = scoped(shop, "ClusterRole", version=f"{RBAC}/v1", rules=given)
+    shop.push(role)
+    shop.applied()
+    none = {"clusterRoleSelectors": [{"matchLabels": {"monitors": shop.name}}]}
+    shop.push({**role, "aggregationRule": none, "rules": []})
+    plan = shop.run(dry_run=True).plan
+    assert plan
+    assert {each.path.partition("[")[0] for each in plan.changes[0].fields} == {"aggregationRule", "rules"}
+    shop.applied()
+    live = shop.live(role)
+    assert live
+    assert not live.get("rules")

@@ -27,6 +27,8 @@ SPECS: dict[str, tuple[Document, ...]] = {
     "deployment-null": (NONE, NULL),
     "deployment-null-later": (ROLLING, NULL),
     "deployment-back": (NONE, RECREATE, NONE),
+    "deployment-empty": ({"strategy": {}}, RECREATE),
+    "deployment-surge": ({"strategy": {"rollingUpdate": {"maxSurge": 1}}}, RECREATE),
     "statefulset-ondelete": (NONE, ON_DELETE),
     "statefulset-partition": ({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}, ON_DELETE),
     "daemonset-ondelete": (NONE, ON_DELETE),
@@ -122,7 +124,7 @@ def test_a_choice_is_made_otherwise_by_a_plain_push(shop: Shop) -> None:
     assert shop.run("drift").outcome is Outcome.UNCHANGED
     found = shop.kubectl("get", "deploy,sts,cronjob", "-n", shop.name)["items"]
     specs = {each["metadata"]["name"]: each["spec"] for each in found}
-    for name in ("deployment-recreate", "deployment-three-steps", "deployment-null", "deployment-null-later"):
+    for name in (f"deployment-{each}" for each in ("recreate", "three-steps", "null", "null-later", "empty", "surge")):
         assert specs[name]["strategy"] == {"type": "Recreate"}, name
     assert specs["deployment-back"]["strategy"]["rollingUpdate"] == {"maxSurge": "25%", "maxUnavailable": "25%"}
     assert specs["statefulset-ondelete"]["updateStrategy"] == {"type": "OnDelete"}

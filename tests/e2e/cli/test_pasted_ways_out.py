@@ -85,14 +85,20 @@ CHART = {
 KUSTOMIZE = {"kustomization.yaml": "resources: [a.yaml]\nnamePrefix: x-\n", "a.yaml": document("ConfigMap", "a")}
 
 
+def refused(shop: Shop, gone: str, files: dict[str, str]) -> dict[str, Any]:
+    """Return why a commit is refused that has a folder of these files, and no more what lay at `gone`."""
+    shop.work.remove(gone)
+    for name, text in files.items():
+        shop.work.write(f"deploy/web/{name}", text)
+    shop.push("A folder")
+    problems: list[dict[str, Any]] = shop.cli.json("plan", code=1)["problems"]
+    return problems[0]
+
+
 @pytest.mark.parametrize("files", [CHART, KUSTOMIZE], ids=["chart", "kustomize"])
 def test_a_folder_that_another_program_renders_is_deployed_by_either_way_out(night: Night, renderers: Path, files: dict[str, str]) -> None:
     shop = night.shop
-    shop.work.remove("deploy/three.yaml")
-    for name, text in files.items():
-        shop.work.write(f"deploy/web/{name}", text)
-    shop.push("A folder beside manifests")
-    (problem,) = shop.cli.json("plan", code=1)["problems"]
+    problem = refused(shop, "deploy/three.yaml", files)
     leaving, rest = problem["fix"].removeprefix("leave it out here: ").split("; to deploy it let another target render it: ")
     other, made = rest.split("; or commit what this prints: ")
     within = f"export PATH={shlex.quote(str(renderers))}:$PATH && cd {shlex.quote(str(shop.work.directory))} && "
@@ -113,11 +119,7 @@ def test_a_path_that_another_program_renders_is_named_or_committed_as_it_is_prin
     night: Night, renderers: Path, files: dict[str, str]
 ) -> None:
     shop = night.shop
-    shop.work.remove("deploy")
-    for name, text in files.items():
-        shop.work.write(f"deploy/web/{name}", text)
-    shop.push("A folder alone")
-    (problem,) = shop.cli.json("plan", code=1)["problems"]
+    problem = refused(shop, "deploy", files)
     own, apart, made = re.findall("write (path: [^;]+); or write (path: [^;]+), and commit what this prints: (.+)", problem["fix"])[0]
     paste(shop, own)
     paste(shop, "sandbox: weak")
