@@ -13,8 +13,8 @@ from tests.e2e.rbac_rights import DEPLOYER, allow
 from tests.e2e.serve_process import until
 from tests.e2e.workload_status import fated
 
-FAILS = Wait(timeout=15.0)
-"""The bad revision never gets ready; the good ones have this long, too: a pod is ready within a second."""
+FAILS, PATIENT = Wait(timeout=30.0), Wait(timeout=110.0)
+"""The bad revision never gets ready; the good ones have as long, too: a pod is ready within a second, on a machine that stalls later."""
 BACK = {"wait": FAILS, "rollback": Rollback(on_failure=True)}
 
 
@@ -62,6 +62,7 @@ def test_without_rollback_the_stale_pod_is_named_with_its_command_and_stays(open
     assert "another revision" in str(result.problems[0])
     assert pod(shop)["metadata"]["uid"] == uid
     shop.kubectl.run("delete", "pod", "db-0", "-n", shop.name)
+    shop.configure(wait=PATIENT)
     shop.applied("tick")
 
 
@@ -75,6 +76,7 @@ def test_a_pod_below_the_partition_or_left_to_people_stays(open_shop: Open) -> N
         until(lambda: "startTime" in pod(shop)["status"])
         uids.append(pod(shop)["metadata"]["uid"])
         shop.push(database(shop, "db:3", updateStrategy=strategy))
+        shop.configure(wait=PATIENT if outcome is Outcome.APPLIED else Wait(timeout=5.0))
         result = shop.run()
         assert result.outcome is outcome, "of what people replace the old pod is no failure of the new revision"
         assert result.plan is None or not result.plan.gone
