@@ -188,15 +188,15 @@ def unflattened(flat: Mapping[str, str]) -> dict[str, Any]:
     """Return the metadata whose paths are keys, as dotenv and INI files have it. Raises MetadataRefused."""
     whole: dict[str, Any] = {}
     for path, text in flat.items():
-        steps = path.replace("__list_", "__map_").split("__map_")
-        if len(steps) > 5 or "" in steps:
+        *way, last = path.replace("__list_", "__map_").split("__map_")
+        if len(way) > 4 or "" in (*way, last):
             raise MetadataRefused("a key of its metadata is no path")
-        node = whole
-        for step in steps[:-1]:
-            node = node.setdefault(step, {})
-            if not isinstance(node, dict):
-                raise MetadataRefused("a key of its metadata stands for two things")
-        node[steps[-1]] = text
+        node: Any = whole
+        for step in way:
+            node = node.setdefault(step, {}) if isinstance(node, dict) else None
+        if not isinstance(node, dict) or last in node:
+            raise MetadataRefused("a key of its metadata stands for two things")
+        node[last] = text
     return {name: _listed(found) if name in ("age", "kms", "key_groups", *_OTHERS) else found for name, found in whole.items()}
 
 

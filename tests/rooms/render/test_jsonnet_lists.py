@@ -10,11 +10,11 @@ import pytest
 
 from handler.app.outside_inputs import TargetInputs
 from handler.config.git_settings import Repository
-from handler.config.renderer_settings import RendererSettings
+from handler.config.renderer_settings import JSONNET, RendererSettings
 from handler.config.settings import Target
-from handler.model.errors import AnnealError, OperatorError, RendererUnavailable
+from handler.model.errors import AnnealError, OperatorError
 from handler.model.render import Rendered, RenderRequest
-from handler.render import RENDERERS, Sandbox
+from handler.render import RENDERERS, Sandbox, render_tools
 from handler.render.programs import private_directories
 from handler.render.set_digest import set_digest
 from handler.render.target_render import render_target
@@ -98,14 +98,15 @@ def test_what_listed_secrets_say_is_hidden_where_it_lands(sandbox: Sandbox, engi
     assert PASSWORD not in str(refused.value)
 
 
-def test_the_program_gets_secrets_in_memory_or_not_at_all(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_gets_secrets_in_memory_else_the_library_takes_them(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_directories, "_in_memory", lambda _: False)
     monkeypatch.setattr(sandbox._memory, "_base", "")
     pod = live("Pod", "a", status={"phase": "Up"})
     for listed, configuration in (([secret()], pod), ([], secret())):
-        with pytest.raises(RendererUnavailable, match="on disk"):
-            taken(sandbox, LISTED + config("a", "{ n: std.toString(own) }"), outside=inputs(*listed), configuration=configuration)
-    assert taken(sandbox, NAMES, outside=inputs(pod), configuration=pod).manifests
+        found = taken(sandbox, LISTED + config("a", "{ n: std.toString(own) }"), outside=inputs(*listed), configuration=configuration)
+        assert [name for name in found.reads if name.startswith("//tool/")] == [render_tools.read_name(render_tools.LIBRARY)]
+    found = taken(sandbox, NAMES, outside=inputs(pod), configuration=pod)
+    assert [name for name in found.reads if name.startswith("//tool/")] == [render_tools.read_name(JSONNET)]
 
 
 def test_what_a_configuration_says_that_is_a_secret_is_hidden_where_it_lands(sandbox: Sandbox) -> None:

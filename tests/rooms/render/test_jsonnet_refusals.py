@@ -16,8 +16,7 @@ from handler.render import Sandbox, SandboxLimits, render_tools
 from handler.render.conversation import Conversation
 from handler.render.jsonnet import jsonnet_imports
 from handler.render.jsonnet.import_lexer import MAX_IMPORTS, Import, decode_imports
-from handler.render.programs import private_directories, program_supervisor
-from handler.render.sandbox import in_memory
+from handler.render.programs import program_supervisor
 from tests.rooms.render.jsonnet_programs import LIBRARY, PROGRAM, as_json, both, config, data_of, refused, rendered, where
 from tests.rooms.render.kustomize_trees import public_tools
 
@@ -279,23 +278,20 @@ def too_old(_name: str, path: str) -> str:
     return "jsonnet 0.10.0" if path.endswith("jsonnet") else ""
 
 
-@pytest.mark.parametrize("why", ["its directory is full", "no memory", "too old"])
+@pytest.mark.parametrize("why", ["its directory is full", "too old"])
 def test_what_else_keeps_the_program_from_running_is_said_and_no_other_engine_renders(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     """A machine's trouble of one day makes no other objects."""
     if why == "its directory is full":
         monkeypatch.setattr(sandbox._places, "one", full)
-    elif why == "no memory":
-        monkeypatch.setattr(private_directories, "_in_memory", lambda _: False)
-        monkeypatch.setattr(sandbox._memory, "_base", "")
     else:
         render_tools._known.cache_clear()
         monkeypatch.setattr(render_tools, "_version", too_old)
-    with in_memory(lambda: why == "no memory"), pytest.raises(RendererUnavailable) as caught:
+    with pytest.raises(RendererUnavailable) as caught:
         rendered(sandbox, {MAIN: config("a")})
     render_tools._known.cache_clear()
-    wanted = {"its directory is full": "No space left", "no memory": "files or Secrets on disk", "too old": "0.20.0 or newer is needed"}
+    wanted = {"its directory is full": "No space left", "too old": "0.20.0 or newer is needed"}
     assert wanted[why] in str(caught.value)
 
 

@@ -96,7 +96,7 @@ def test_nothing_is_written_even_where_files_may_be_opened() -> None:
 
 STANDING = "a uid of its own, no descriptors, 1,024 MiB of memory"
 OPEN = "It can make shared memory, make directories and links"
-WEAK = "Kustomize and helm don't run here; a target with `sandbox: weak` lets them open files"
+WEAK = "Kustomize and helm don't run here, and a slower library evaluates jsonnet; a target with `sandbox: weak` lets them open files"
 
 MORE = "open connections, start processes, make shared memory"
 

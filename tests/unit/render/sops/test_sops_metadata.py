@@ -59,7 +59,10 @@ def test_flat_metadata_is_the_same_as_nested() -> None:
     assert SopsMetadata.read(unflattened(flat)) == SopsMetadata.read({**LEAST, **AGE})
 
 
-@pytest.mark.parametrize("flat", [{"a__map_b__map_c__map_d__map_e": "x"}, {"__map_a": "x"}, {"a": "x", "a__map_b": "y"}])
+@pytest.mark.parametrize(
+    "flat",
+    [{"a__map_b__map_c__map_d__map_e__map_f": "x"}, {"__map_a": "x"}, {"a": "x", "a__map_b__map_c": "y"}, {"a__map_b": "y", "a": "x"}],
+)
 def test_flat_metadata_that_is_no_tree_is_refused(flat: dict[str, str]) -> None:
     with pytest.raises(MetadataRefused):
         unflattened(flat)
