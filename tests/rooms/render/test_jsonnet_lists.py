@@ -104,9 +104,9 @@ def test_the_program_gets_secrets_in_memory_else_the_library_takes_them(sandbox:
     pod = live("Pod", "a", status={"phase": "Up"})
     for listed, configuration in (([secret()], pod), ([], secret())):
         found = taken(sandbox, LISTED + config("a", "{ n: std.toString(own) }"), outside=inputs(*listed), configuration=configuration)
-        assert [name for name in found.reads if name.startswith("//tool/")] == [render_tools.read_name(render_tools.LIBRARY)]
+        assert [name for name in dict(found.reads.paths) if name.startswith("//tool/")] == [render_tools.read_name(render_tools.LIBRARY)]
     found = taken(sandbox, NAMES, outside=inputs(pod), configuration=pod)
-    assert [name for name in found.reads if name.startswith("//tool/")] == [render_tools.read_name(JSONNET)]
+    assert [name for name in dict(found.reads.paths) if name.startswith("//tool/")] == [render_tools.read_name(JSONNET)]
 
 
 def test_what_a_configuration_says_that_is_a_secret_is_hidden_where_it_lands(sandbox: Sandbox) -> None:
