@@ -12,7 +12,7 @@ from handler.app.outside_inputs import TargetInputs
 from handler.config.git_settings import Repository
 from handler.config.renderer_settings import JSONNET, RendererSettings
 from handler.config.settings import Target
-from handler.model.errors import AnnealError, OperatorError
+from handler.model.errors import AnnealError, OperatorError, RendererUnavailable
 from handler.model.render import Rendered, RenderRequest
 from handler.render import RENDERERS, Sandbox, render_tools
 from handler.render.programs import private_directories
@@ -98,7 +98,7 @@ def test_what_listed_secrets_say_is_hidden_where_it_lands(sandbox: Sandbox, engi
     assert PASSWORD not in str(refused.value)
 
 
-def test_the_program_gets_secrets_in_memory_else_the_library_takes_them(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_gets_secrets_in_memory_else_the_library_or_none(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_directories, "_in_memory", lambda _: False)
     monkeypatch.setattr(sandbox._memory, "_base", "")
     pod = live("Pod", "a", status={"phase": "Up"})
@@ -107,6 +107,9 @@ def test_the_program_gets_secrets_in_memory_else_the_library_takes_them(sandbox:
         assert [name for name in dict(found.reads.paths) if name.startswith("//tool/")] == [render_tools.read_name(render_tools.LIBRARY)]
     found = taken(sandbox, NAMES, outside=inputs(pod), configuration=pod)
     assert [name for name in dict(found.reads.paths) if name.startswith("//tool/")] == [render_tools.read_name(JSONNET)]
+    monkeypatch.setattr(render_tools, "_library", lambda: "")
+    with pytest.raises(RendererUnavailable, match="Secrets on disk"):
+        taken(sandbox, SECRET, outside=inputs(secret()), configuration=pod)
 
 
 def test_what_a_configuration_says_that_is_a_secret_is_hidden_where_it_lands(sandbox: Sandbox) -> None:
