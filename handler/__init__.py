@@ -15,7 +15,7 @@
     inspect    a dry run, a look or two renders -> gap, orphans, inventory, events, logs, diff.  Reads only, for people who look.
     web        bytes in, answers out: deliveries, replay, the API, the page.  Reaches no cluster; the worker answers.
 
-A room imports rooms that lie lower, and none beside it; `tests/unit/test_house.py` keeps that.
+A room imports rooms that lie lower, and none beside it; the lint (`infra.house`) keeps that.
 """
 
 __version__ = "0.1.0"

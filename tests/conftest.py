@@ -9,15 +9,13 @@ from __future__ import annotations
 import concurrent.futures.thread
 import contextlib
 import gc
-import logging
 import os
 import secrets
+import shlex
 import shutil
 import signal
-import sys
 import tempfile
 import threading
-import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -30,6 +28,7 @@ from werkzeug.routing import Rule
 from xdist.scheduler import LoadFileScheduling, Scheduling
 
 from handler.config.remote_secrets import RemoteSecrets
+from handler.render.sandbox import Sandbox
 from infra.controlplane import controlplane as controlplanes
 from infra.controlplane import processes
 from infra.gitea import build as giteas
@@ -37,6 +36,7 @@ from infra.giteahost import GiteaHost
 from infra.moto import Moto
 from infra.prometheushost import Exporter, PrometheusHost
 from infra.renderers import build as rendering
+from tests.in_process import log_kept
 from tests.kubectl import Kubectl
 from tests.packing import SESSION
 
@@ -115,16 +115,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             giteas.gitea()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say of each test that has failed how to run it alone."""
+    failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.getreports(kind)]
+    for nodeid in dict.fromkeys(failed):
+        terminalreporter.write_line(f"to run it alone: scripts/test {shlex.quote(nodeid.removeprefix('tests/'))}")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Undo what a test has done with the process's log; close what tests have left open before it is too much."""
-    loggers, hooks = (logging.getLogger(), logging.getLogger("anneal")), (warnings.showwarning, threading.excepthook, sys.excepthook)
-    before = [(logger.handlers[:], logger.level) for logger in loggers]
-    done = yield
-    for logger, (handlers, level) in zip(loggers, before, strict=True):
-        logger.handlers[:] = handlers
-        logger.setLevel(level)
-    warnings.showwarning, threading.excepthook, sys.excepthook = hooks
+    with log_kept():
+        done = yield
     if sum(1 for _ in Path("/dev/fd").iterdir()) > DESCRIPTORS:
         gc.collect()  # a handler's parts refer to one another, so its connections stay open until Python collects
     return done
@@ -181,6 +183,13 @@ def kubeconfig(control_plane: Path) -> Path:
 def kubectl(control_plane: Path) -> Kubectl:
     """kubectl against the session's cluster."""
     return Kubectl(controlplanes.binaries() / "kubectl", control_plane)
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Sandbox]:
+    """The session's render child."""
+    with Sandbox() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +21,8 @@ from handler.cluster.connect import ClusterConnection, connect
 from handler.config.settings import Cluster
 from tests.kubectl_requests import NAMESPACED, Asked, asked, documents
 from tests.packing import SESSION
+from tests.patience import PATIENCE, until
 
-_PATIENCE = 60.0
 COLLECTIONS = {
     **NAMESPACED,
     ("", "Namespace"): ("/api/v1", "namespaces"),
@@ -119,7 +118,7 @@ class Kubectl:
         cache = self.kubeconfig.parent / "kubectl-cache"
         command = [str(self.program), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={cache}", *arguments]
         environment = {**os.environ, "GOGC": "off"}  # it ends before its memory matters
-        return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=120, env=environment)
+        return subprocess.run(command, input=given, capture_output=True, text=True, check=False, timeout=2 * PATIENCE, env=environment)
 
     def ask(
         self, method: str, path: str, body: Mapping[str, Any] | str | None = None, content: str = "application/json"
@@ -187,13 +186,12 @@ class Kubectl:
         """
         spec = {"user": f"system:serviceaccount:{account.replace('/', ':')}", "resourceAttributes": attributes}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        end = time.monotonic() + _PATIENCE
-        while (
-            bool((self.ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review) or {})["status"].get("allowed"))
-            is not allows
-        ):
-            assert time.monotonic() < end, f"{account} is {'not ' if allows else ''}allowed {attributes}"
-            time.sleep(0.1)
+
+        def judged() -> bool:
+            found = self.ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review) or {}
+            return bool(found["status"].get("allowed")) is allows
+
+        until(judged, f"{account} is {'not ' if allows else ''}allowed {attributes}")
 
     def account(self, name: str, place: Path) -> Path:
         """Make a ServiceAccount, `namespace/name`, without any right; return the kubeconfig that signs in as it, in this directory."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.in_process import ran
 from tests.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,6 +52,14 @@ DEVELOPMENT: Mapping[str, Any] = {
     "apiVersion": "v1",
     "metadata": {"name": "development", "labels": {"name": "development"}},
 }
+PROGRAM = f"""\
+if [ -n "$NOTES" ]; then
+  printf '%s\\0' "$MODULES" "$PACKAGES" "$@" >"$NOTES"
+  exit
+fi
+exec "{sys.executable}" -P -m handler kubernixos "$@"
+"""
+"""What the wrapper starts: ours, or what writes its variables and words into the file NOTES."""
 _BLANKS = re.compile(r"\s+")
 
 
@@ -73,7 +82,7 @@ class Hostgroups:
         shutil.copytree(ROOT / "tests" / "nixpkgs", self.directory / "nixpkgs", dirs_exist_ok=True)
         upstream = self.directory.parent / "upstream" / "bin"
         upstream.mkdir(parents=True, exist_ok=True)
-        self._script(upstream / "kubernixos", f'exec "{sys.executable}" -P -m handler kubernixos "$@"\n')
+        self._script(upstream / "kubernixos", PROGRAM)
         self.wrapper = self.directory.parent / "kubernixos"
         self._script(self.wrapper, WRAPPER.replace("${upstream}", str(upstream.parent)))
 
@@ -100,17 +109,14 @@ class Hostgroups:
         return {**kept, **{name: str(place) for name, place in places.items()}}
 
     def ran(self, group: str, *line: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run the wrapper to its end."""
-        done = subprocess.run(
-            [str(self.wrapper), group, *line],
-            cwd=self.directory,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            timeout=120,
-        )
+        """Run the wrapper to its end, and what it starts in this process."""
+        notes, command = self.wrapper.with_name("notes"), [str(self.wrapper), group, *line]
+        notes.unlink(missing_ok=True)
+        environ = {**self.environment, "NOTES": str(notes)}
+        done = subprocess.run(command, cwd=self.directory, env=environ, capture_output=True, text=True, check=False)
+        if notes.exists():
+            modules, packages, *words = notes.read_text().split("\0")[:-1]
+            done = self.program(*words, MODULES=modules, PACKAGES=packages)
         assert code in (None, done.returncode), f"{line}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done
 
@@ -118,10 +124,13 @@ class Hostgroups:
         """Run the wrapper; return what it printed."""
         return self.ran(group, *line, code=code).stdout
 
+    def program(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run what the wrapper starts in this process. `more`: of its environment."""
+        return ran(["kubernixos", *words], {**self.environment, **more}, self.directory)
+
     def anneal(self, *line: str) -> str:
         """Run another command beside."""
-        command = [sys.executable, "-P", "-m", "handler", *line]
-        done = subprocess.run(command, cwd=self.directory, env=self.environment, capture_output=True, text=True, check=False, timeout=120)
+        done = ran(line, self.environment, self.directory)
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         return done.stdout
 

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from infra.renderers.build import binaries
+from tests.patience import PATIENCE
 
 KUBERNETES = Path(__file__).resolve().parent.parent / "infra" / "kubernetes"
 CHART = KUBERNETES / "chart"
@@ -74,7 +75,7 @@ def run(program: str, *arguments: str) -> str:
 
 def tried(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run kustomize or helm, which may fail."""
-    return subprocess.run([str(binaries() / program), *arguments], capture_output=True, text=True, check=False, timeout=240)
+    return subprocess.run([str(binaries() / program), *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 def documents(text: str) -> list[Manifest]:

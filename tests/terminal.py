@@ -11,13 +11,13 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from multiprocessing.connection import wait
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 COLUMNS = 80
-PATIENCE = 120.0
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _WRITTEN = re.compile(r"\x1b\[\??([0-9;]*)([A-Za-z])|([\r\n]|[^\r\n\x1b]+)")
 _OWN = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
@@ -42,15 +42,13 @@ def typed(
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     wanted = {**os.environ, "TERM": "xterm", "COLUMNS": None, "LINES": None, **(environ or {})}
     env = {name: value for name, value in wanted.items() if value is not None}
-    left, written, shown, since, end = list(dialogue), "", "", 0, time.monotonic() + PATIENCE
+    left, written, shown, since = list(dialogue), "", "", 0
     own = [sys.executable, "-c", _OWN, *command]
     with subprocess.Popen(own, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=cwd, start_new_session=True) as process:
         os.close(theirs)
         try:
             while True:
-                assert time.monotonic() < end, f"waits for ever, after {shown!r}"
-                if not wait([ours], 1.0):  # `select` takes no descriptor from 1,024 on
-                    continue
+                assert wait([ours], PATIENCE), f"waits for ever, after {shown!r}"  # `select` takes no descriptor from 1,024 on
                 try:
                     part = os.read(ours, 65536)
                 except OSError:  # the other end is closed

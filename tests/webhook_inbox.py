@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-PATIENCE = 60.0
-"""Seconds in which a delivery comes: a loaded machine needs some of them."""
+from tests.patience import PATIENCE
 
 
 @dataclass(frozen=True)
@@ -53,14 +51,11 @@ class Inbox:
 
     def wait(self, wanted: Callable[[Delivery], object], after: int = 0) -> Delivery:
         """Return the first delivery that is wanted, of those that came after so many others. Raises TimeoutError."""
-        end = time.monotonic() + PATIENCE
         with self._come:
-            while True:
-                found = next((each for each in self.deliveries[after:] if wanted(each)), None)
-                if found:
-                    return found
-                if not self._come.wait(end - time.monotonic()):
-                    raise TimeoutError(f"none of {len(self.deliveries) - after} deliveries is wanted, for {PATIENCE:g} s")
+            found = self._come.wait_for(lambda: next((each for each in self.deliveries[after:] if wanted(each)), None), PATIENCE)
+        if found:
+            return found
+        raise TimeoutError(f"none of {len(self.deliveries) - after} deliveries is wanted, for {PATIENCE:g} s")
 
     def take(self, delivery: Delivery) -> None:
         with self._come:

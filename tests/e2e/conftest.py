@@ -27,6 +27,7 @@ from tests.e2e.planted_secrets import logged  # noqa: F401 - a fixture
 from tests.e2e.status_api import serving  # noqa: F401 - a fixture
 from tests.e2e.two_targets import Pair
 from tests.fakes.clock import NEVER
+from tests.in_process import one_render_child  # noqa: F401 - a fixture
 from tests.kubectl import Kubectl
 
 Open = Callable[..., Shop]
@@ -37,12 +38,6 @@ QUICK = {"interval": "3s", "driftInterval": NEVER, "leaseDuration": "3s"}
 @pytest.fixture(scope="session")
 def host() -> Iterator[Host]:
     with Host() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as running:
         yield running
 
 

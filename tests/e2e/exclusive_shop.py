@@ -10,7 +10,7 @@ from handler.cluster.api import Api
 from handler.config.settings import HoldAbove, Prune, Target
 from handler.engine.run.dependencies import Dependencies
 from handler.model.plan import Action
-from handler.model.result import Outcome, Result
+from handler.model.result import Result
 from handler.state.record import Orphan
 from handler.state.record_format import seconds_of
 from tests.e2e.documents import Document, config_map
@@ -23,11 +23,10 @@ BOLD = Prune(hold_above=HoldAbove(1000, 1.0))
 
 @dataclass
 class ExclusiveShop:
-    """Runs of a shop by a clock that begins now; `web` is all that it declares at first. `fast`: by how much its own is wrong."""
+    """Runs of a shop by a clock that begins now; `web` is all that it declares at first."""
 
     shop: Shop
     ahead: float = 0.0
-    fast: float = 0.0
     web: Document = field(init=False)
 
     def __post_init__(self) -> None:
@@ -49,7 +48,7 @@ class ExclusiveShop:
             made = make(target)
             clock, api = made.clock, made.planner.api
             api.server_time = lambda: Api.server_time(api) + self.ahead  # type: ignore[method-assign]  # the seam
-            return replace(made, clock=lambda: clock() + self.ahead + self.fast)
+            return replace(made, clock=lambda: clock() + self.ahead)
 
         handler._dependencies = timed  # type: ignore[method-assign]  # the seam
 
@@ -84,13 +83,3 @@ class ExclusiveShop:
 
 def server_time(shop: Shop) -> float:
     return shop.handler.dependencies(shop.name).planner.api.server_time()
-
-
-def planned(result: Result) -> dict[str, tuple[Action, str]]:
-    """Return what a plan does with what isn't declared, by name."""
-    assert result.plan, told(result)
-    return {change.identity.name: (change.action, change.until) for change in result.plan.prunes if change.unmarked}
-
-
-def is_unchanged(result: Result) -> bool:
-    return result.outcome is Outcome.UNCHANGED

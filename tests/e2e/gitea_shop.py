@@ -16,7 +16,7 @@ from handler.state.record import State
 from infra.giteahost import Account, GiteaHost
 from infra.gitwork import Work
 from tests.e2e.documents import Document
-from tests.e2e.serve_process import SECRET, TOKEN, Serving, until
+from tests.e2e.serve_process import SECRET, Serving, until
 from tests.kubectl import Kubectl
 
 STATES = "anneal-e2e"
@@ -138,13 +138,6 @@ class GiteaShop:
     def told(self, number: int) -> str:
         """Return what a failed wait shows."""
         return f"{self.comments(number)}\n{self.serving.log.read_text()[-3000:]}"
-
-    def replay(self, **body: Any) -> str:
-        """Ask the server to run the main target; return the id of the run."""
-        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-        status, answer = self.serving.send("POST", f"/replay/{self.name}", json.dumps(body).encode(), headers)
-        assert status == 202, answer
-        return str(answer["run"])
 
     def record(self, name: str = "") -> State:
         """Return a target's record."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from handler.model.event import Job
 from handler.model.names import state_name
 from tests.e2e.api_proxy import Chosen, Wired, is_write
-from tests.e2e.documents import Document
-from tests.e2e.one_target import DONE, STATES, Shop, told
+from tests.e2e.one_target import STATES, Shop
 from tests.e2e.serve_process import until
-from tests.e2e.two_targets import Pair
 from tests.rooms.cluster.faulty_proxy import Handler
 
 Wire = Callable[[], Wired]
@@ -60,23 +58,3 @@ def outlive(shop: Shop) -> None:
     """
     old = json.dumps({"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
     shop.kubectl.tried("patch", "lease", state_name(shop.name), "-n", STATES, "--type=merge", "-p", old)
-
-
-def killed_moves(pair: Pair, wired: Wire, first: str, moving: Callable[[int], tuple[Document, ...]]) -> Iterator[tuple[int, Shop]]:
-    """Move documents from a to b, and back; yield the number of each move and its taker once both have run.
-
-    Of each move the run of the `first`, "giver" or "taker", is killed, one write later each time, until that isn't met any more.
-    """
-    giver, taker = pair.a, pair.b
-    number, killed = 0, True
-    while killed:
-        number += 1
-        pair.push(**{taker.target.path: moving(number)})
-        begins, follows = (giver, taker) if first == "giver" else (taker, giver)
-        killed = kill_after(begins, wired, number, is_recorded)
-        for shop in (begins, follows, begins):
-            result = shop.run("tick")
-            assert result.outcome in DONE, told(result)
-        yield number, taker
-        giver, taker = taker, giver
-    assert number > 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop
 
@@ -15,11 +13,6 @@ def seen(shop: Shop, document: Document) -> tuple[str, str, object]:
     live = shop.live(document)
     assert live, f"{document['metadata']['name']} is gone"
     return live["metadata"]["uid"], live["metadata"]["resourceVersion"], live.get("data")
-
-
-def by_hand(shop: Shop, *documents: Document) -> None:
-    """Create objects as an operator of the cluster does, so that Anneal doesn't know them."""
-    shop.kubectl.run("create", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
 
 
 def annotate(shop: Shop, kind: str, name: str, *marks: str) -> None:

@@ -12,7 +12,6 @@ from tests.e2e.api_proxy import Wired
 from tests.e2e.one_target import Shop, told
 
 Wire = Callable[[], Wired]
-FOREIGN = "argocd.argoproj.io/instance"
 
 
 def refused(shop: Shop, code: str = "plan-refused", trigger: str = "push") -> Refusal:

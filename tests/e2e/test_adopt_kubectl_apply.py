@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from handler.model.result import Outcome
 from tests.e2e.documents import Document, config_map, deployment, service
-from tests.e2e.one_target import Shop, told
+from tests.e2e.one_target import Shop
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -55,51 +53,3 @@ def test_an_unchanged_adoption_writes_each_object_once(shop: Shop) -> None:
     shop.push(*slimmer(shop))
     shop.applied()
     shop.assert_converged()
-
-
-def test_what_kubectl_applied_and_git_does_not_declare_stays(shop: Shop) -> None:
-    theirs = config_map(shop.name, "theirs")
-    shop.kubectl.apply(*full(shop), theirs)
-    before = shop.versions([theirs])
-    shop.push(*full(shop))
-    shop.applied()
-    shop.run("drift")
-    assert shop.versions([theirs]) == before
-
-
-def test_never_adopt_refuses_naming_the_option(shop: Shop) -> None:
-    shop.configure(adopt="never")
-    shop.kubectl.apply(*full(shop))
-    before = shop.versions(full(shop))
-    shop.push(*full(shop), config_map(shop.name, "new"))
-    result = shop.run()
-    assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused"), told(result)
-    (problem,) = result.problems
-    assert problem.subject.endswith("/a and 2 more")
-    assert problem.fix == f"set on target {shop.name}: adopt: unowned"
-    assert shop.versions(full(shop)) == before
-    assert shop.live(config_map(shop.name, "new")) is None
-
-
-def test_objects_of_another_applyset_are_refused_naming_it(shop: Shop) -> None:
-    theirs = config_map(shop.name, "a", {"key": "theirs"}, labels={"applyset.kubernetes.io/part-of": "applyset-other-v1"})
-    shop.kubectl.run("create", "-f", "-", given=json.dumps(theirs))
-    before = shop.versions([theirs])
-    shop.configure(adopt=("flux", "argocd", "helm"))
-    shop.push(config_map(shop.name, "a", {"key": "ours"}), config_map(shop.name, "b"))
-    result = shop.run()
-    assert result.outcome is Outcome.FAILED
-    assert "ApplySet applyset-other-v1" in str(result.problems[0])
-    assert shop.versions([theirs]) == before
-    assert shop.live(config_map(shop.name, "b")) is None
-
-
-def test_objects_of_another_target_are_refused_naming_it(shop: Shop) -> None:
-    shop.push(config_map(shop.name, "a"))
-    shop.applied()
-    other = shop.target.name
-    shop.name = f"{other}-2"
-    shop.configure(name=shop.name)
-    result = shop.run()
-    assert result.outcome is Outcome.FAILED
-    assert f"belongs to target {other}" in str(result.problems[0])

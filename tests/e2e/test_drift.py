@@ -1,28 +1,22 @@
-"""What changed behind git's back: repaired, reported or ignored as the target says; and what others own stays theirs."""
+"""What real objects look like to a drift run: what the server and controllers fill in is no drift, what a person edits is."""
 
 from __future__ import annotations
 
 import base64
-import json
 import subprocess
-from collections.abc import Callable
-from typing import Any
 
-import pytest
-
-from handler.config.settings import IgnoreRule, IgnoreSelect
 from handler.model.result import Outcome
-from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import admission, config_map, definition, deployment, service
 from tests.e2e.drift import assert_rests, edit
 from tests.e2e.one_target import Shop
 
-Wire = Callable[[], Wired]
 
-
-def test_a_drift_run_heals_an_edit_and_names_who_made_it(shop: Shop) -> None:
-    shop.push(config_map(shop.name, "a"), deployment(shop.name, "web"))
+def test_a_drift_run_writes_nothing_until_it_heals_an_edit_and_names_who_made_it(shop: Shop) -> None:
+    empty, labelled = config_map(shop.name, "empty", {}), config_map(shop.name, "labels", labels={"a": "b"}, annotations={"c": "d"})
+    filled = deployment(shop.name, "filled", replicas=None)
+    shop.push(config_map(shop.name, "a"), deployment(shop.name, "web"), service(shop.name, "web"), filled, empty, labelled)
     shop.applied()
+    assert_rests(shop)
     edit(shop, "cm", "a", {"data": {"key": "edited"}})
     edit(shop, "deployment", "web", {"spec": {"replicas": 1}})
     assert shop.run("tick").outcome is Outcome.UNCHANGED, "a tick looks at git only"
@@ -33,73 +27,6 @@ def test_a_drift_run_heals_an_edit_and_names_who_made_it(shop: Shop) -> None:
     assert (f"Deployment/{shop.name}/web", "spec.replicas", "kubectl-edit") in changed
     shop.assert_converged()
     assert_rests(shop)
-
-
-def test_fields_that_other_managers_add_are_no_drift(shop: Shop) -> None:
-    shop.push(config_map(shop.name, "a"))
-    shop.applied()
-    more = json.dumps({"data": {"theirs": "1"}, "metadata": {"annotations": {"seen-by": "them"}}})
-    shop.kubectl.run("patch", "cm", "a", "-n", shop.name, "-p", more, "--field-manager=their-operator")
-    assert shop.run("drift").outcome is Outcome.UNCHANGED
-    live = shop.live(config_map(shop.name, "a"))
-    assert live
-    assert live["data"] == {"key": "1", "theirs": "1"}
-
-
-def test_a_drift_run_creates_a_deleted_object_again(shop: Shop) -> None:
-    shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"))
-    shop.applied()
-    shop.kubectl.run("delete", "cm", "a", "-n", shop.name)
-    shop.applied("drift")
-    shop.assert_converged()
-
-
-def test_report_records_a_drift_once_and_leaves_the_correction_to_a_push(shop: Shop, wired: Wire) -> None:
-    shop.configure(drift="report")
-    shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"))
-    shop.applied()
-    edit(shop, "cm", "a", {"data": {"key": "edited"}})
-    wire = wired()
-    handler = shop.handler_at(wire.kubeconfig)
-    result = handler.run(shop.job("drift"))
-    assert result.outcome is Outcome.DRIFTED
-    assert wire.object_writes == []
-    assert len(wire.writes) == 1, "the drift record"
-    found = shop.state().drift
-    assert [(item.path, item.declared, item.live, item.manager) for item in found] == [("data.key", "1", "edited", "kubectl-edit")]
-    wire.forget()
-    assert handler.run(shop.job("drift")).outcome is Outcome.DRIFTED
-    assert wire.writes == [], "the same drift again"
-    shop.push(config_map(shop.name, "a"), config_map(shop.name, "b", {"key": "2"}))
-    shop.applied()
-    shop.assert_converged()
-    assert shop.state().drift == ()
-
-
-def test_a_drift_that_went_away_leaves_the_record(shop: Shop) -> None:
-    shop.configure(drift="report")
-    shop.push(config_map(shop.name, "a"))
-    shop.applied()
-    edit(shop, "cm", "a", {"data": {"key": "edited"}})
-    assert shop.run("drift").outcome is Outcome.DRIFTED
-    edit(shop, "cm", "a", {"data": {"key": "1"}})
-    result = shop.run("drift")
-    assert (result.outcome, shop.state().drift) == (Outcome.UNCHANGED, ())
-    assert_rests(shop)
-
-
-def test_ignore_lists_nothing_in_drift_runs(shop: Shop, wired: Wire) -> None:
-    shop.configure(drift="ignore")
-    shop.push(config_map(shop.name, "a"))
-    shop.applied()
-    edit(shop, "cm", "a", {"data": {"key": "edited"}})
-    wire = wired()
-    handler = shop.handler_at(wire.kubeconfig)
-    assert handler.run(shop.job("tick")).outcome is Outcome.UNCHANGED
-    wire.forget()
-    assert handler.run(shop.job("drift")).outcome is Outcome.UNCHANGED
-    assert not any("labelSelector" in path for _, path in wire.seen)
-    assert wire.writes == []
 
 
 def test_replicas_set_by_an_hpa_are_no_drift(shop: Shop) -> None:
@@ -147,38 +74,6 @@ def test_an_injected_ca_bundle_is_no_drift(shop: Shop) -> None:
     assert live["webhooks"][0]["clientConfig"]["caBundle"] == bundle
     assert live["webhooks"][0]["timeoutSeconds"] == 5
     assert live_crd["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] == bundle
-    assert_rests(shop)
-
-
-def test_ignored_fields_are_neither_reset_nor_reported(shop: Shop) -> None:
-    rule = IgnoreRule(IgnoreSelect(kind="ConfigMap", name="tuned*"), ("/data/level",))
-    shop.configure(ignore=(rule,))
-    marked = config_map(shop.name, "marked", {"level": "1", "key": "1"}, annotations={"anneal.dev/ignore": "/data/level"})
-    shop.push(config_map(shop.name, "tuned-a", {"level": "1", "key": "1"}), marked, config_map(shop.name, "plain", {"level": "1"}))
-    shop.applied()
-    for name in ("tuned-a", "marked"):
-        edit(shop, "cm", name, {"data": {"level": "9"}})
-    assert_rests(shop)
-    edit(shop, "cm", "plain", {"data": {"level": "9"}})
-    edit(shop, "cm", "tuned-a", {"data": {"key": "9"}})
-    shop.applied("drift")
-    live = {name: (shop.live(config_map(shop.name, name)) or {})["data"] for name in ("tuned-a", "marked", "plain")}
-    assert live == {"tuned-a": {"level": "9", "key": "1"}, "marked": {"level": "9", "key": "1"}, "plain": {"level": "1"}}
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        lambda name: service(name, "web"),
-        lambda name: deployment(name, "web", replicas=None),
-        lambda name: config_map(name, "empty", {}),
-        lambda name: config_map(name, "labels", labels={"a": "b"}, annotations={"c": "d"}),
-    ],
-    ids=["service", "defaulted", "empty", "labelled"],
-)
-def test_drift_runs_without_drift_write_nothing(shop: Shop, document: Callable[[str], dict[str, Any]]) -> None:
-    shop.push(document(shop.name), config_map(shop.name, "a"))
-    shop.applied()
     assert_rests(shop)
 
 

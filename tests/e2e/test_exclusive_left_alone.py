@@ -5,23 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from handler.model.names import PART_OF
-from handler.render.sandbox import Sandbox
-from infra.githost import Host
 from infra.renderers.build import binaries
-from tests.e2e.conftest import shops
+from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, claim, config_map, definition, deployment, job, offer, pods, secret, service, stateful_set
 from tests.e2e.exclusive_shop import ExclusiveShop
 from tests.e2e.one_target import Shop
 from tests.e2e.serve_process import until
-from tests.kubectl import Kubectl
 
 FLUX = {"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 RBAC = "rbac.authorization.k8s.io"
@@ -135,16 +131,6 @@ def strays(shop: Shop) -> list[Document]:
     ]
 
 
-@dataclass
-class Controlled:
-    """A namespace after its drift runs. `before`, `after`: uids of what should stay, by why; `gone`: strays that live on."""
-
-    before: dict[str, str]
-    after: dict[str, str]
-    living: list[str]
-    notes: tuple[str, ...]
-
-
 def install_chart(shop: Shop, place: Path) -> None:
     """Install a release by helm itself."""
     for name, text in CHART.items():
@@ -165,93 +151,71 @@ def by_applyset(shop: Shop) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture(scope="module")
-def controlled(host: Host, sandbox: Sandbox, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controlled]:
-    with shops(host, sandbox, kubectl) as opened:
-        shop, other = opened(), opened()
-        shop.create_namespace()
-        made = ExclusiveShop(shop)
-        definitions = [
-            definition(shop.group),
-            definition(f"{shop.name}.metrics.k8s.io", annotations={"api-approved.kubernetes.io": "unapproved"}),
-        ]
-        kubectl.apply(*definitions, bound(shop.name))
-        until(lambda: kubectl.ask("GET", f"/apis/{shop.name}.metrics.k8s.io/v1") and kubectl.ask("GET", f"/apis/{shop.group}/v1"))
-        other.configure(namespaces=(shop.name,), cluster_scoped=())
-        other.push(config_map(shop.name, "of-another-target"))
-        other.applied()
-        install_chart(shop, tmp_path_factory.mktemp("chart"))
-        by_applyset(shop)
-        found, going, by_flux = saved(shop), strays(shop), config_map(shop.name, "by-flux")
-        made.plant(*found.values())
-        made.plant(*going)
-        kubectl.run("apply", "--server-side", "--field-manager=kustomize-controller", "-f", "-", given=json.dumps(by_flux))
-        found |= {
-            "default-service-account": typed("v1", "ServiceAccount", shop.name, "default"),
-            "root-certificate": config_map(shop.name, "kube-root-ca.crt"),
-            "another-target": config_map(shop.name, "of-another-target"),
-            "helm-object": config_map(shop.name, "of-helm"),
-            "helm-release": secret(shop.name, "sh.helm.release.v1.web.v1", ""),
-            "applyset-of-kubectl": config_map(shop.name, "of-kubectl"),
-            "applyset-parent": config_map(shop.name, "set"),
-            "flux-field-manager": by_flux,
-            "declared": made.web,
-        }
-        until(lambda: all(map(shop.live, found.values())))
-        until(lambda: ((shop.live(claim(shop.name, "data-database-0")) or {}).get("metadata") or {}).get("ownerReferences"))
-        until(lambda: shop.live(typed("v1", "Pod", shop.name, "database-0")))
-        before = uids(shop.live, found)
-        made.run()
-        for _ in range(2):
-            made.ahead += 7200
-            result = made.run()
-        notes = result.plan.notes if result.plan else ()
-        living = [each["kind"] for each in going if (live := shop.live(each)) and not live["metadata"].get("deletionTimestamp")]
-        yield Controlled(before, uids(shop.live, found), living, notes)
-        kubectl.ask("DELETE", f"/apis/{RBAC}/v1/clusterrolebindings/{shop.name}")
-        held = f"/apis/{shop.group}/v1/namespaces/{shop.name}/offers/held"
-        kubectl.ask("PATCH", held, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
-        for each in definitions:
-            kubectl.ask("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{each['metadata']['name']}")
+SEEN = (
+    "Helm release web (1)",
+    "PersistentVolumeClaims, which hold data (1)",
+    "accounts of OpenShift (1)",
+    "roles and bindings of the system (1)",
+    "tokens of ServiceAccounts (3)",
+    "records of Helm releases (1)",
+)
+"""What a plan says of what is left alone."""
 
 
-def uids(live: Callable[[Document], Document | None], found: dict[str, Document]) -> dict[str, str]:
-    bodies = {why: live(document) for why, document in found.items()}
+@pytest.fixture
+def definitions(shop: Shop) -> Iterator[None]:
+    """Two kinds of the shop's own, one of them of metrics, and a binding that no namespace has."""
+    metrics = f"{shop.name}.metrics.k8s.io"
+    made = [definition(shop.group), definition(metrics, annotations={"api-approved.kubernetes.io": "unapproved"})]
+    shop.kubectl.apply(*made, bound(shop.name))
+    until(lambda: all(shop.kubectl.ask("GET", f"/apis/{group}/v1") for group in (metrics, shop.group)))
+    yield
+    shop.kubectl.ask("DELETE", f"/apis/{RBAC}/v1/clusterrolebindings/{shop.name}")
+    held = f"/apis/{shop.group}/v1/namespaces/{shop.name}/offers/held"
+    shop.kubectl.ask("PATCH", held, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
+    for each in made:
+        shop.kubectl.ask("DELETE", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{each['metadata']['name']}")
+
+
+@pytest.mark.usefixtures("definitions")
+def test_what_something_saves_is_left_alone_and_named_and_the_rest_is_deleted(shop: Shop, open_shop: Open, tmp_path: Path) -> None:
+    made, other = ExclusiveShop(shop), open_shop()
+    other.configure(namespaces=(shop.name,), cluster_scoped=())
+    other.push(config_map(shop.name, "of-another-target"))
+    other.applied()
+    install_chart(shop, tmp_path)
+    by_applyset(shop)
+    found, going, by_flux = saved(shop), strays(shop), config_map(shop.name, "by-flux")
+    made.plant(*found.values())
+    made.plant(*going)
+    shop.kubectl.run("apply", "--server-side", "--field-manager=kustomize-controller", "-f", "-", given=json.dumps(by_flux))
+    found |= {
+        "default-service-account": typed("v1", "ServiceAccount", shop.name, "default"),
+        "root-certificate": config_map(shop.name, "kube-root-ca.crt"),
+        "another-target": config_map(shop.name, "of-another-target"),
+        "helm-object": config_map(shop.name, "of-helm"),
+        "helm-release": secret(shop.name, "sh.helm.release.v1.web.v1", ""),
+        "applyset-of-kubectl": config_map(shop.name, "of-kubectl"),
+        "applyset-parent": config_map(shop.name, "set"),
+        "flux-field-manager": by_flux,
+        "declared": made.web,
+    }
+    until(lambda: all(map(shop.live, found.values())))
+    until(lambda: ((shop.live(claim(shop.name, "data-database-0")) or {}).get("metadata") or {}).get("ownerReferences"))
+    until(lambda: shop.live(typed("v1", "Pod", shop.name, "database-0")))
+    before = uids(shop, found)
+    assert before.keys() == found.keys()
+    made.run()
+    for _ in range(2):
+        made.ahead += 7200
+        result = made.run()
+    assert uids(shop, found) == before
+    living = [each["kind"] for each in going if (live := shop.live(each)) and not live["metadata"].get("deletionTimestamp")]
+    assert living == []
+    notes = result.plan.notes if result.plan else ()
+    assert [seen for seen in SEEN if not any(seen in note for note in notes)] == [], notes
+
+
+def uids(shop: Shop, found: dict[str, Document]) -> dict[str, str]:
+    bodies = {why: shop.live(document) for why, document in found.items()}
     return {why: body["metadata"]["uid"] for why, body in bodies.items() if body and not body["metadata"].get("deletionTimestamp")}
-
-
-@pytest.mark.parametrize(
-    "why",
-    [
-        *("member-of-an-applyset", "member-by-copied-label", "applyset-of-kubectl", "applyset-parent", "another-target", "declared"),
-        *("endpoints", "endpoint-slice", "event", "lease", "controller-revision", "metrics"),
-        *("default-service-account", "root-certificate", "owned", "leader-election", "certificate"),
-        *("owner-of-a-claim", "used-by-its-pod", "account-of-openshift", "binding-of-the-system"),
-        *("account-with-a-token", "token-of-an-account", "bound-in-the-cluster", "taken-apart-by-its-operator"),
-        *("service-account-token", "bootstrap-token", "helm-object", "helm-release", "claim"),
-        *("flux-label", "flux-field-manager", "argocd-annotation", "kapp-label", "kluctl-label"),
-        *("kubernixos-label", "fleet-annotation", "cli-utils-annotation"),
-        *(f"protected-{key}" for key in PROTECTIONS),
-    ],
-)
-def test_it_is_left_alone(controlled: Controlled, why: str) -> None:
-    assert controlled.after[why] == controlled.before[why]
-
-
-def test_what_nothing_saves_is_deleted(controlled: Controlled) -> None:
-    assert controlled.living == []
-
-
-@pytest.mark.parametrize(
-    "seen",
-    [
-        "Helm release web (1)",
-        "PersistentVolumeClaims, which hold data (1)",
-        "accounts of OpenShift (1)",
-        "roles and bindings of the system (1)",
-        "tokens of ServiceAccounts (3)",
-        "records of Helm releases (1)",
-    ],
-)
-def test_what_is_left_alone_is_named_in_the_plan(controlled: Controlled, seen: str) -> None:
-    assert any(seen in note for note in controlled.notes), controlled.notes

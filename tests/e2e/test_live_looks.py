@@ -270,36 +270,3 @@ def test_every_request_about_objects_is_the_targets_identity(scene: Scene, monke
     inside = {who for who, path in seen if f"/namespaces/{scene.shop.name}/" in path}
     assert inside == {f"{scene.shop.name}/{DEPLOYER}"}
     assert any(path.endswith("/log") for _, path in seen)
-
-
-def test_a_person_suspends_and_resumes(scene: Scene) -> None:
-    done = scene.ask("suspend", by="ada", reason="a migration", until="2h")["done"]
-    pause = scene.shop.state().suspend
-    assert pause
-    assert (pause.by, pause.reason, done) == ("ada", "a migration", f"suspended until {pause.until}")
-    assert scene.shop.run().code == "suspended"
-    assert scene.ask("suspend", by="ada", until="yesterday")["trouble"]["code"] == "request-refused"
-    assert scene.ask("resume", by="ada")["done"] == "resumed"
-    assert scene.ask("resume", by="ada")["done"] == "was not suspended"
-    assert scene.shop.state().suspend is None
-
-
-def test_copied_marks_and_marks_in_other_namespaces_make_no_member(shop: Shop) -> None:
-    shop.push(config_map(shop.name, "one"))
-    shop.applied()
-    elsewhere = shop.create_namespace(f"{shop.name}-elsewhere")
-    marks = {
-        name: {"labels": {PART_OF: shop.applyset}, "annotations": {IDENTITY: _mark(shop, name)}} for name in ("copied", "forged", "mine")
-    }
-    marks["copied"]["annotations"][IDENTITY] = _mark(shop, "one")
-    marks["forged"]["annotations"][IDENTITY] = Identity("", "ConfigMap", elsewhere, "forged").mark(shop.name)
-    shop.kubectl.apply(config_map(shop.name, "copied", None, **marks["copied"]))
-    shop.kubectl.apply(config_map(elsewhere, "forged", None, **marks["forged"]))
-    shop.kubectl.apply(config_map(shop.name, "mine", None, **marks["mine"]))
-    tree = Inspector(shop.handler).tree(shop.name)
-    assert [(node.name, str(node.role)) for node in tree.roots] == [("mine", "orphan"), ("one", "declared")]
-    assert tree.notes == ("ConfigMap: 1 marked as this target's in other namespaces than it may use",)
-
-
-def _mark(shop: Shop, name: str) -> str:
-    return Identity("", "ConfigMap", shop.name, name).mark(shop.name)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.serve_process import PATIENCE, ROOT, until
+from tests.in_process import ran
 from tests.kubectl import Kubectl
 from tests.locutus import CONFIG, CUSTOM
 
@@ -119,8 +120,7 @@ def test_the_walk_of_a_custom_resource(kubectl: Kubectl, group: str, tmp_path: P
     kubectl.run("create", "-f", "-", given=json.dumps(grafana))
     words = [word.replace("$KUBECONFIG", str(kubectl.kubeconfig)) for word in shlex.split(CUSTOM)]
     command, environ = [sys.executable, "-m", "handler", *words], {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
-    once = [*command, "--render-only"]
-    rendered = subprocess.run(once, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True, timeout=PATIENCE)
+    rendered = ran([*words, "--render-only"], environ, tmp_path)
     assert json.loads(rendered.stdout)["objects"]["deployment"]["spec"]["replicas"] == 3
     log, deployments = tmp_path / "log", f"/apis/apps/v1/namespaces/{space}/deployments"
     own = f"/apis/{group}/v1/namespaces/{space}/grafanas/main"

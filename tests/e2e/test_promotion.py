@@ -8,7 +8,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,22 +15,17 @@ import yaml
 
 from handler.app.build import Handler, Options
 from handler.app.overview import Overview
-from handler.config.git_settings import Promoted, Revision, SecretRef, Verify
+from handler.config.git_settings import Promoted, Revision, SecretRef
 from handler.config.secrets import RUNS, resolve_all
 from handler.config.settings import Cluster, Settings
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.render.sandbox import Sandbox
-from handler.state.record import State
-from handler.state.soak import Soak
-from infra.githost import Host, Work
+from infra.githost import Host
 from tests.e2e.documents import deployment
-from tests.e2e.killed_runs import Wire, is_recorded, kill_after
-from tests.e2e.one_target import DONE, Shop, told
+from tests.e2e.one_target import told
 from tests.e2e.promotion_line import MINUTE, SOAK, PromotionLine
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
-from tests.signing import public, signed_by_ssh, ssh_key
 
 Open = Callable[..., PromotionLine]
 TWO: dict[str, tuple[str, ...]] = {"staging": (), "prod": ("staging",)}
@@ -105,108 +99,6 @@ def test_a_commit_soaks_is_replaced_breaks_and_is_rolled_back_from(line: Promoti
     assert (refused.outcome, "was rolled back from" in refused.message) == (Outcome.REFUSED, True), told(refused)
 
 
-def forged(line: PromotionLine, *commits: str) -> None:
-    """Write into staging's record that these were healthy for years, the newest first."""
-    shop = line.shops["staging"]
-
-    def claim(state: State) -> State:
-        soaks = [Soak((each,), f"{place:064x}", state.settings, "2020-01-01T00:00:00Z") for place, each in enumerate(commits)]
-        soaks = [replace(each, healthy_since="2020-01-01T00:00:00Z") for each in soaks]
-        rest = [replace(each, until="2022-01-01T00:00:00Z", ended="replaced") for each in soaks[1:]]
-        return replace(state, soaks=(soaks[0], *rest), commit=commits[0])
-
-    store = shop.handler.store(shop.target)
-    store._keep = lambda _, state: state
-    store.update(claim)
-
-
-def test_a_forged_record_deploys_nothing_that_is_not_on_the_branch_or_older_or_not_there(line: PromotionLine) -> None:
-    first, second = line.shops["prod"].state().commit, line.push("2")
-    line.done("staging")
-    line.later(SOAK)
-    assert line.on("prod") == second
-    line.work.git("checkout", "-q", "-b", "side")
-    line.work.write("prod/evil.yaml", "{}")
-    side = line.work.commit("Never merged")
-    line.work.push(ref="side:refs/heads/side")
-    for claimed, said in ((side, "is not on the branch"), ("9" * 40, "can't be deployed"), (first, "")):
-        forged(line, claimed)
-        result = line.done("prod", "drift")
-        assert line.shops["prod"].state().commit == second
-        told_so = f"{result.message} {result.plan.notes if result.plan else ''}"
-        assert said in told_so, told_so
-    refused = line.run("prod", "oneoff", promote=True, commit=side, force=True)
-    assert (refused.outcome, "is not on the branch" in refused.message) == (Outcome.REFUSED, True), told(refused)
-    forged(line, side, second)  # what is on the branch still counts
-    assert line.on("prod") == second
-
-
-def _signed(key: Path, work: Work, subject: str) -> str:
-    return signed_by_ssh(work, key, subject)
-
-
-def test_a_proven_commit_without_the_signature_that_the_follower_requires_is_refused(opened: Open, tmp_path: Path) -> None:
-    key, line = ssh_key(tmp_path, "release"), opened()
-    line.configure(prod={"verify": Verify(ssh=(public(key),))})
-    sign = partial(_signed, key)
-    signed = line.push("1", sign=sign)
-    line.done("staging")
-    line.later(SOAK)
-    assert line.on("prod") == signed
-    line.push("2")
-    line.done("staging")
-    line.later(SOAK)
-    result = line.run("prod")
-    assert (result.outcome, result.code) == (Outcome.FAILED, "commit-unverified"), told(result)
-    assert (line.shops["prod"].state().commit, line.value("prod")) == (signed, "1")
-    third = line.push("3", sign=sign)
-    line.done("staging")
-    line.later(SOAK)
-    assert line.on("prod") == third
-
-
-def test_a_wave_of_three_waits_for_the_one_that_is_ill(opened: Open) -> None:
-    line = opened({"staging": (), "eu": ("staging",), "us": ("staging",), "ap": ("staging",), "late": ("eu", "us", "ap")})
-    line.push("1", deployment(line.space, "web"))
-    line.well("staging")
-    line.later(SOAK)
-    for name in ("eu", "us", "ap"):
-        line.well(name)
-    line.later(SOAK)
-    first = line.on("late")
-    second = line.push("2", deployment(line.space, "web"))
-    line.well("staging")
-    line.later(SOAK)
-    for name in ("eu", "us", "ap"):
-        line.well(name)
-        assert line.shops[name].state().commit == second
-    line.kubectl.run("delete", "deployment", "web-us", "-n", line.space, "--wait=true")
-    line.run("us")
-    line.later(SOAK)
-    halted = line.done("late")
-    assert line.shops["late"].state().commit == first
-    assert f"{line.name('us')}: degraded since" in halted.message, told(halted)
-    assert (f"{line.name('eu')}:" in halted.message, halted.next_try) == (False, 0.0)
-    line.well("us", "drift")
-    line.later(SOAK)
-    for name in ("eu", "ap"):
-        line.done(name, "drift")
-    assert line.on("late") == second
-
-
-def test_promoted_by_hand_it_says_so_and_follows_again(line: PromotionLine) -> None:
-    second = line.push("2")
-    line.done("staging")
-    result = line.done("prod", "oneoff", promote=True, actor="ada")
-    state = line.shops["prod"].state()
-    assert (result.outcome, state.commit, state.pin, state.history[0].trigger) == (Outcome.APPLIED, second, None, "promotion")
-    assert line.on("prod") == second
-    third = line.push("3")
-    line.done("staging")
-    line.later(SOAK)
-    assert line.on("prod") == third
-
-
 def read_only(line: PromotionLine, namespace: str, place: Path) -> Path:
     """Return the kubeconfig of an account that may read the records and the heartbeat in a namespace, and nothing else."""
     kubectl, rules = line.kubectl, [("", "configmaps"), ("coordination.k8s.io", "leases")]
@@ -259,32 +151,3 @@ def test_records_of_another_installation_on_another_cluster_are_read_with_the_le
     held = line.done("prod")
     assert "its record is of the installation staging, not another" in held.message, told(held)
     line.kubectl.leave_namespaces(elsewhere)
-
-
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_killed_at_each_write_a_promotion_is_finished_by_the_next_run(opened: Open, wired: Wire, by_hand: bool) -> None:
-    line = opened(soak=1.0)
-    prod = line.shops["prod"]
-    line.push("0")
-    line.done("staging")
-    until(lambda: line.run("prod").outcome in DONE)
-    number, killed = 0, True
-    while killed:
-        number += 1
-        pushed = line.push(str(number))
-        line.done("staging")
-        if not by_hand:
-            until(partial(_is_proven, prod, pushed))
-        killed = kill_after(prod, wired, number, is_recorded, prod.job("oneoff", promote=True) if by_hand else prod.job("tick"))
-        until(partial(_is_on, line, pushed))
-        assert (line.value("prod"), prod.state().attempt) == (str(number), None)
-    assert number > 3
-
-
-def _is_proven(prod: Shop, commit: str) -> bool:
-    promoters = prod.handler.dependencies(prod.name).promoters
-    return promoters.choose(prod.state(), time.time()).commit == commit
-
-
-def _is_on(line: PromotionLine, commit: str) -> bool:
-    return line.on("prod") == commit

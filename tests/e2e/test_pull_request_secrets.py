@@ -1,22 +1,19 @@
-"""No pull request shows a value that isn't in git, nor an object that isn't the target's, however its templates try."""
+"""No pull request shows a value that isn't in git, however its templates try, by the programs that render them."""
 
 from __future__ import annotations
 
 import base64
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from handler.config.decryption import Decryption
 from handler.config.git_settings import SecretRef
-from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
-from tests.e2e.documents import config_map
 from tests.e2e.one_target import PATH, Shop, told
 from tests.e2e.pull_request_canaries import CANARY, DRIFT, assert_nothing_shown
 from tests.e2e.pull_request_host import PullRequests
@@ -32,145 +29,6 @@ def secret(shop: Shop, name: str, **values: str) -> None:
 
 def configured(name: str, **data: str) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
-
-
-@pytest.fixture
-def substituted(open_shop: Open) -> PullRequests:
-    """A shop whose ConfigMap holds a password of the cluster."""
-    shop = open_shop()
-    shop.create_namespace()
-    secret(shop, "login", PASSWORD=CANARY)
-    post_build = PostBuild(substitute_from=(SubstituteFrom("Secret", "login"),))
-    pulls = PullRequests.of(shop, namespace=shop.name, namespaces=(shop.name,), post_build=post_build)
-    push_files(shop, {f"{PATH}/a.yaml": configured("a", url="db=${PASSWORD};", plain="1", half="${PASSWORD:0:10}")})
-    shop.applied()
-    pulls.reconnect()
-    return pulls
-
-
-def test_a_substituted_value_is_a_placeholder_whatever_a_pull_request_makes_of_it(substituted: PullRequests, logged: io.StringIO) -> None:
-    head = substituted.branch(
-        {
-            "a.yaml": configured("a", url="now plain", plain="2", half="guess"),
-            "b.yaml": configured(
-                "b", whole="${PASSWORD}", half="${PASSWORD:0:10}", rest="${PASSWORD:10}", loud="${PASSWORD^^}", long="n=${#PASSWORD}"
-            ),
-        }
-    )
-    result = substituted.plan(head)
-    assert result.outcome is Outcome.PLANNED, told(result)
-    said = substituted.host.text
-    assert "data.plain: 1 → 2" in said
-    assert "placeholder; → now plain" in said
-    assert "+ create ConfigMap" in said
-    assert_nothing_shown(substituted, logged, CANARY)
-
-
-def planned(pulls: PullRequests, guess: str) -> list[str]:
-    """Return the lines of a plan, the same whatever the guess was, where none is confirmed."""
-    lines = (line for line in pulls.host.text.splitlines() if line.startswith(("~", "+", "-", "    ")))
-    return [line.replace(guess, "(the guess)") for line in lines]
-
-
-@pytest.mark.parametrize("guess", [f"db={CANARY};", "db=wrong;"])
-def test_a_guess_is_not_told_from_the_value(substituted: PullRequests, guess: str, logged: io.StringIO) -> None:
-    head = substituted.branch({"a.yaml": configured("a", url=guess, plain="1", half="x"), "c.yaml": configured("c", key="1")})
-    substituted.plan(head)
-    name = substituted.shop.name
-    assert planned(substituted, guess) == [
-        f"~ change ConfigMap/{name}/a  deploy/a.yaml:1",
-        "    data.half: placeholde → x",
-        "    data.url: db=placeholder; → (the guess)",
-        f"+ create ConfigMap/{name}/c  deploy/c.yaml:1",
-    ]
-    assert [each.text for each in substituted.host.statuses] == ["1 to change, 1 to create"]
-    assert "guess" not in logged.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("before", "tip", "guess"),
-    [
-        ("db=${PASSWORD:-none}", None, None),
-        ("x${PASSWORD:2:1}${PASSWORD:11}", None, None),
-        ("db=${PASSWORD}", configured("a", url="vault", plain="1", half="x"), None),
-        ("db=${PASSWORD}", "a: [broken", f"db={CANARY}"),
-        ("db=${PASSWORD}", "a: [broken", "db=wrong"),
-    ],
-    ids=["default", "pieces", "not deployed yet", "broken, guessed", "broken, not guessed"],
-)
-def test_what_lives_of_a_value_shows_by_no_default_piece_or_commit_before(
-    substituted: PullRequests, logged: io.StringIO, before: str, tip: str | None, guess: str | None
-) -> None:
-    push_files(substituted.shop, {f"{PATH}/a.yaml": configured("a", url=before, plain="1", half="x")})
-    substituted.shop.applied()
-    if tip:
-        push_files(substituted.shop, {f"{PATH}/a.yaml": tip})
-    substituted.reconnect()
-    changes: dict[str, str | None] = {"c.yaml": configured("c", key="1")}
-    if guess:
-        changes["a.yaml"] = configured("a", url=guess, plain="1", half="x")
-    substituted.plan(substituted.branch(changes))
-    name = substituted.shop.name
-    changed = [f"~ change ConfigMap/{name}/a  deploy/a.yaml:1", "    data.url: db=placeholder → (the guess)"] if guess else []
-    assert planned(substituted, guess or "no guess") == [*changed, f"+ create ConfigMap/{name}/c  deploy/c.yaml:1"]
-    if not guess:
-        assert_nothing_shown(substituted, logged, CANARY)
-
-
-@pytest.mark.parametrize("value", ["", CANARY])
-@pytest.mark.parametrize("guess", ["db=none", f"db={CANARY}", "db=wrong"])
-def test_neither_a_guess_nor_an_empty_value_is_told_where_a_default_stands_beside_the_variable(
-    substituted: PullRequests, value: str, guess: str
-) -> None:
-    shop = substituted.shop
-    push_files(shop, {f"{PATH}/a.yaml": configured("a", url="db=${PASSWORD:-none}", plain="${ABSENT:-one}", half="x")})
-    secret(shop, "login", PASSWORD=value)
-    shop.applied()
-    substituted.reconnect()
-    substituted.plan(substituted.branch({"a.yaml": configured("a", url=guess, plain="${ABSENT:=two}", half="x")}))
-    assert planned(substituted, guess) == [
-        f"~ change ConfigMap/{shop.name}/a  deploy/a.yaml:1",
-        "    data.plain: one → two",
-        "    data.url: db=placeholder → (the guess)",
-    ]
-
-
-def test_what_lives_by_hand_in_a_member_shows_nowhere_beside_values_that_are_not_in_git(
-    substituted: PullRequests, logged: io.StringIO
-) -> None:
-    shop = substituted.shop
-    shop.kubectl.run(
-        "patch", "configmap", "a", "-n", shop.name, "--type=merge", "-p", json.dumps({"data": {"extra": DRIFT, "plain": "by hand"}})
-    )
-    head = substituted.branch({"a.yaml": configured("a", url="db=${PASSWORD};", plain="1", half="${PASSWORD:0:10}", extra="mine")})
-    substituted.plan(head)
-    assert "by hand" not in substituted.host.text
-    assert "data.extra: " in substituted.host.text
-    assert_nothing_shown(substituted, logged, CANARY, DRIFT)
-
-
-def test_a_strangers_object_is_not_looked_at_and_its_values_show_nowhere(substituted: PullRequests, logged: io.StringIO) -> None:
-    shop = substituted.shop
-    shop.kubectl.apply(config_map(shop.name, "theirs", {"key": DRIFT}))
-    secret(shop, "login-of-others", key=DRIFT)
-    forged = {"applyset.kubernetes.io/part-of": shop.applyset}
-    shop.kubectl.apply(config_map(shop.name, "forged", {"key": DRIFT}, labels=forged))
-    head = substituted.branch(
-        {
-            "theirs.yaml": configured("theirs", key="1"),
-            "forged.yaml": configured("forged", key="1"),
-            "login.yaml": json.dumps(
-                {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login-of-others"}, "stringData": {"key": DRIFT}}
-            ),
-        }
-    )
-    substituted.plan(head)
-    assert sorted(line.split()[2].rpartition("/")[2] for line in substituted.host.text.splitlines() if line.startswith("+ create")) == [
-        "forged",
-        "login-of-others",
-        "theirs",
-    ]
-    assert_nothing_shown(substituted, logged, CANARY, DRIFT)
 
 
 def test_charts_that_reverse_split_digest_or_fail_with_a_value_show_nothing_of_it(
@@ -276,12 +134,3 @@ def test_what_sops_has_encrypted_is_a_placeholder(
     assert f"+ create ConfigMap/{shop.name}/c" in said
     assert "- delete" not in said, "the name of a generated object is another with placeholders: it isn't deleted"
     assert_nothing_shown(pulls, logged, CANARY, DRIFT)
-
-
-def test_the_plan_of_a_pull_request_writes_nothing_but_which_comment_is_ours(substituted: PullRequests) -> None:
-    shop = substituted.shop
-    before, record = shop.versions(), shop.state()
-    substituted.plan(substituted.branch({"c.yaml": configured("c", key="1")}))
-    assert shop.versions() == before
-    assert replace(shop.state(), pull_requests=()) == record
-    assert len(shop.state().pull_requests) == 1

@@ -16,18 +16,15 @@ from handler.config.settings_digest import settings_digest
 from handler.model.result import Outcome, Result
 from handler.render.jsonnet import gojsonnet
 from tests.e2e.conftest import Open
-from tests.e2e.documents import config_map, definition
+from tests.e2e.documents import config_map
 from tests.e2e.one_target import STATES, Shop, told
-from tests.e2e.rendered_trees import CHART, chart, get, names, push_files, unchanged
-from tests.e2e.served_kinds import until_served
+from tests.e2e.rendered_trees import CHART, chart, get, names, push_files
 from tests.rooms.source.chart_servers import ChartHost, directory, helm, packed
 
 MAPS = (
     "{{ range until (int .Values.count) }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: map-{{ . }}}\n"
     "data: {colour: {{ $.Values.colour }}}\n{{ end }}\n"
 )
-SERVED = MAPS.replace("{{ $.Values.colour }}", "{{ $.Capabilities.APIVersions | len | quote }}")
-TRIES = 20
 STAY = "to stay with that: renderer: {type: file}"
 
 
@@ -76,23 +73,6 @@ def test_an_approval_counts_for_the_values_that_were_seen(shop: Shop) -> None:
     assert (maps(shop), colours(shop)) == ({"map-0"}, {"blue"})
 
 
-def test_an_approval_counts_for_what_the_cluster_served(shop: Shop) -> None:
-    push_files(shop, chart({"values.yaml": "count: 4\n", "templates/maps.yaml": SERVED}))
-    shop.applied()
-    push_files(shop, chart({"values.yaml": "count: 1\n", "templates/maps.yaml": SERVED}))
-    first = held(shop.run())
-    shop.kubectl.apply(definition(shop.group))
-    until_served(shop, "v1")
-    result = shop.run("replay", approve=first, actor="ann")
-    assert held(result) != first, "the cluster serves more"
-    assert len(maps(shop)) == 4
-    for _ in range(TRIES):  # other tests change what it serves, too
-        if result.outcome is not Outcome.HELD:
-            break
-        result = shop.run("replay", approve=held(result), actor="ann")
-    assert (result.outcome, maps(shop)) == (Outcome.APPLIED, {"map-0"})
-
-
 def test_an_approval_counts_for_the_chart_that_was_seen(shop: Shop, tmp_path: Path) -> None:
     with ChartHost(otherwise=directory(tmp_path / "charts")) as host:
         publish(tmp_path, "1.0.0", "a")
@@ -124,33 +104,6 @@ def kustomization(shop: Shop) -> dict[str, str]:
         "deploy/map.yaml": json.dumps(config_map(shop.name, "map")),
         "deploy/kustomization.yaml": "resources: [map.yaml]\nnameSuffix: -of-kustomize\n",
     }
-
-
-def test_a_recorded_target_whose_tree_chooses_another_renderer_is_held(shop: Shop) -> None:
-    files = kustomization(shop)
-    push_files(shop, {"deploy/map.yaml": files["deploy/map.yaml"]})
-    shop.applied()
-    push_files(shop, files)
-    result = shop.run()
-    waits = held(result)
-    assert STAY in result.message
-    assert "kustomize makes its objects from now on, and file made the recorded ones" in result.message
-    assert (names(shop, "configmaps"), shop.state().renderer) == ({"map"}, "file")
-    shop.configure()
-    shop.applied("replay", approve=waits, actor="ann")
-    assert (names(shop, "configmaps"), shop.state().renderer) == ({"map-of-kustomize"}, "kustomize")
-    unchanged(shop.run("drift"))
-
-
-def test_a_renderer_that_is_written_stays(shop: Shop) -> None:
-    files = kustomization(shop)
-    push_files(shop, {"deploy/map.yaml": files["deploy/map.yaml"]})
-    shop.applied()
-    push_files(shop, {**files, "deploy/.annealignore": "kustomization.yaml\n"})
-    held(shop.run())
-    shop.configure(renderer=RendererSettings("file"))
-    assert shop.run().outcome in (Outcome.UNCHANGED, Outcome.APPLIED)
-    assert (names(shop, "configmaps"), shop.state().held) == ({"map"}, None)
 
 
 def upgraded(shop: Shop, files: dict[str, str]) -> None:
@@ -237,11 +190,3 @@ def test_what_the_former_engine_made_is_rendered_anew_and_one_note_says_why(shop
     assert (colours(shop), len(maps(shop))) == ({"2.0Gi"}, 4)
     assert JRSONNET not in shop.state().reads_paths
     assert engine_notes(shop.run("drift")) == []
-
-
-def test_what_the_former_engine_named_otherwise_is_held_by_the_guards(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    rendered_by_jrsonnet(shop, monkeypatch, "10.7")
-    result = shop.run("drift")
-    held(result)
-    assert len(engine_notes(result)) == 1
-    assert (maps(shop), colours(shop)) == ({f"map-{n}" for n in range(1, 5)}, {"1.10Gi"})

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from handler.cli.render import flat
-from handler.config.settings import Wait
-from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.result import Outcome
 from tests.e2e import rollouts
 from tests.e2e.conftest import Open
@@ -130,84 +128,3 @@ def test_the_new_dialect_migrates_before_it_rolls(shop: Shop) -> None:
     live = shop.live(files["job.json"])
     assert live is not None
     assert live["metadata"]["uid"] != first
-
-
-def test_a_rollout_outside_of_the_path_is_a_reason_to_run(shop: Shop) -> None:
-    files = {"a.json": config_map(shop.name, "a"), "b.json": config_map(shop.name, "b")}
-    push(shop, files, {"steps": [{"object": "a.json", "action": "CreateOrUpdate"}]})
-    shop.applied()
-    assert outcomes(shop) == {"a.json": "done"}
-    sha = push(shop, {}, {"steps": [{"object": "b.json", "action": "CreateOrUpdate"}]})
-    shop.applied()
-    assert (outcomes(shop), shop.state().commit) == ({"b.json": "done"}, sha)
-    shop.work.write("elsewhere.txt", "nothing of this target's")
-    shop.work.commit("Another")
-    shop.work.push()
-    assert shop.run().outcome is Outcome.UNCHANGED
-    push(shop, {}, {"steps": [{"object": "nowhere.json", "action": "Create"}]})
-    refused = shop.run()
-    assert (refused.outcome, refused.code) == (Outcome.FAILED, "manifest-invalid")
-    lines = refused.message.splitlines()
-    assert [line.partition(";")[0] for line in lines] == [
-        "rollout.yaml:12: spec.groups[0].steps[0].object: unknown object 'nowhere.json'",
-        f"rollout.yaml:13: spec.groups[0].steps[0].action: unknown action 'Create': available actions are {', '.join(ACTIONS)}",
-    ]
-    assert lines[0].endswith("; known are: a.json, b.json")
-    (shop.work.directory / rollouts.ROLLOUT).unlink()
-    shop.work.commit("Without")
-    shop.work.push()
-    refused = shop.run()
-    assert (refused.outcome, refused.code) == (Outcome.FAILED, "source-refused")
-    assert "rollout.yaml: isn't in commit" in refused.message
-    assert "correct `rollout` of the target, or add the file" in refused.message
-
-
-def test_a_rollout_that_no_target_names_is_refused_with_the_line_that_names_it(shop: Shop) -> None:
-    shop.configure(rollout="")
-    body = {"apiVersion": "workflow.kubernetes.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "all"}, "spec": {"groups": []}}
-    push(shop, {"a.json": config_map(shop.name, "a"), "rollout.json": body})
-    refused = shop.run()
-    assert refused.code == "manifest-invalid", told(refused)
-    assert f"add to target {shop.name}: rollout: {PATH}/rollout.json" in refused.message
-
-
-def test_create_if_not_exist_leaves_an_unowned_object_and_doesnt_wait_for_its_health(shop: Shop) -> None:
-    """It doesn't carry our label, so that no watch of ours would ever show it."""
-    shop.configure(wait=Wait(timeout=60.0))
-    theirs, ours = service(shop.name, "theirs"), service(shop.name, "ours", 81)
-    shop.kubectl.run("create", "-f", "-", given=json.dumps(theirs))
-    before = shop.versions([theirs])
-    files = {"theirs.json": service(shop.name, "theirs", 82), "ours.json": ours}
-    steps: list[dict[str, Any]] = [{"object": name, "action": "CreateIfNotExist"} for name in files]
-    push(shop, files, {"steps": steps})
-    result = shop.applied()
-    assert result.counts == {"created": 1, "skipped": 1}, told(result)
-    assert shop.versions([theirs]) == before
-    steps[0]["success"] = [{"healthy": {}}]
-    push(shop, {}, {"steps": steps})
-    refused = shop.run()
-    assert refused.code == "plan-refused", told(refused)
-    assert f"Service/{shop.name}/theirs: isn't ours, so that its checks can't follow it (step theirs.json in group 1)" in refused.message
-
-
-def test_a_step_over_a_list_has_all_its_items_and_delete_if_exist_deletes_members_alone(shop: Shop) -> None:
-    listed = {"apiVersion": "v1", "kind": "List", "items": [config_map(shop.name, "one"), config_map(shop.name, "two")]}
-    old, kept = config_map(shop.name, "old"), config_map(shop.name, "kept", labels={"argocd.argoproj.io/instance": "other"})
-    for theirs in (old, kept):
-        shop.kubectl.run("create", "-f", "-", given=json.dumps(theirs))
-    steps = [{"object": "list.json", "action": "CreateOrUpdate"}, {"object": "old.json", "action": "DeleteIfExist"}]
-    also = {"object": "kept.json", "action": "DeleteIfExist"}
-    push(shop, {"list.json": listed, "old.json": old, "kept.json": config_map(shop.name, "kept")}, {"steps": [*steps, also]})
-    refused = shop.run()
-    assert refused.code == "plan-refused", told(refused)
-    for name in ("kept", "old"):
-        assert f"{name}: isn't a member of target {shop.name}, and step {name}.json in group 1 would delete it" in refused.message
-    assert shop.live(old) is not None, "nothing is written before everything is allowed"
-    (shop.work.directory / PATH / "kept.json").unlink()
-    push(shop, {}, {"steps": [{"object": "old.json", "action": "CreateOrUpdate"}]})
-    assert shop.applied().counts == {"created": 2, "configured": 1}, "an apply takes it over"
-    push(shop, {}, {"steps": steps})
-    assert shop.applied().counts == {"unchanged": 2, "pruned": 1}
-    assert outcomes(shop) == {"list.json[0]": "done", "list.json[1]": "done", "old.json": "done"}
-    assert (shop.live(old), shop.live(kept) is None) == (None, False)
-    assert rendered(shop)["objects"]["list.json"] == listed

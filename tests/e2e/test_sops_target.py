@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,16 @@ import pytest
 from handler.config.decryption import Decryption
 from handler.config.git_settings import SecretRef
 from handler.config.renderer_settings import RendererSettings
-from handler.model.errors import DecryptionRefused
 from handler.model.names import FIELD_MANAGER
 from handler.model.plan import FieldChange
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome
 from handler.model.to_json import plain
 from tests.e2e.conftest import Open
 from tests.e2e.one_target import Shop, told
-from tests.e2e.planted_secrets import CANARY, OTHER, assert_silent, run, spellings
-from tests.e2e.rendered_trees import CHART, get, push_files, unchanged
-from tests.rooms.render.sops_files import ALICE, BOB, VALUES, encrypted
+from tests.e2e.planted_secrets import CANARY, OTHER, run
+from tests.e2e.rendered_trees import CHART, get, push_files
+from tests.rooms.render.sops_files import ALICE, VALUES, encrypted
 
-PLANTED = (CANARY, OTHER)
 TREES: dict[str, tuple[RendererSettings, dict[str, str]]] = {
     "file": (RendererSettings(), {}),
     "kustomize": (
@@ -66,41 +63,6 @@ def shop(open_shop: Open, renderers: Path, monkeypatch: pytest.MonkeyPatch, requ
     return opened
 
 
-def renderer(shop: Shop) -> str:
-    return "file" if shop.target.renderer.type == "auto" else shop.target.renderer.type
-
-
-def test_what_was_encrypted_is_applied_and_shows_nowhere(shop: Shop, logged: io.StringIO) -> None:
-    name = renderer(shop)
-    push_files(shop, files(name, CANARY, OTHER))
-    results: list[Result] = [run(shop, shop.job("oneoff", dry_run=True)), run(shop, shop.job())]
-    assert results[1].outcome is Outcome.APPLIED, told(results[1])
-    assert get(shop, "secret", "login")["data"].keys() == {"password"}
-    unchanged(shop.run("drift"))
-    push_files(shop, files(name, OTHER, CANARY))
-    results += [run(shop, shop.job("oneoff", dry_run=True)), run(shop, shop.job())]
-    assert results[3].outcome is Outcome.APPLIED, told(results[3])
-    push_files(shop, {**files(name, CANARY, OTHER), **broken(name)})
-    results.append(run(shop, shop.job()))
-    assert results[-1].outcome is Outcome.FAILED, told(results[-1])
-    assert_silent(shop, logged, *results, planted=(*PLANTED, ALICE.secret))
-    shown = [json.dumps(plain(result.plan)) for result in results if result.plan]
-    assert [text for text in shown for value in PLANTED for each in spellings(value) if each in text] == []
-    events = shop.kubectl.run("get", "events", "-n", shop.name, "-o", "yaml")
-    assert not any(text in events for value in PLANTED for text in spellings(value))
-
-
-def broken(name: str) -> dict[str, str]:
-    """Return a file by whose mistake a value would be quoted: by the API server, by helm."""
-    if name == "helm":
-        return {"deploy/templates/bad.yaml": "{{ fail .Values.password }}"}
-    service = f"apiVersion: v1\nkind: Service\nmetadata: {{name: bad}}\nspec: {{clusterIP: {json.dumps(CANARY)}, ports: [{{port: 1}}]}}\n"
-    made = {"deploy/bad.yaml": encrypted("a.yaml", service, "--encrypted-regex", "^clusterIP$").decode()}
-    if name == "kustomize":
-        made["deploy/kustomization.yaml"] = TREES[name][1]["deploy/kustomization.yaml"].replace("login.yaml", "login.yaml, bad.yaml")
-    return made
-
-
 def kept(value: str, annotations: str = "kustomize.toolkit.fluxcd.io/ssa: IfNotPresent") -> str:
     """An object that is only created where it is missing, as long as it says so."""
     return f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: kept, annotations: {{{annotations}}}}}\ndata: {{url: {value}}}\n"
@@ -128,11 +90,3 @@ def test_what_lives_of_an_encrypted_value_isnt_shown_once_git_writes_another_in_
     push_files(shop, given | {template: plainly.replace("in-", "out-") + kept("in-the-clear", "a: b")})
     changed = FieldChange("data.url", "out-the-clear", "in-the-clear", FIELD_MANAGER)
     assert planned() == [("update", "kept", ()), ("update", "made", (changed,))]
-
-
-def test_a_file_that_was_copied_from_another_repository_stays_closed(shop: Shop) -> None:
-    push_files(shop, files(renderer(shop), CANARY, OTHER, to=BOB.recipient))
-    refused = shop.run()
-    assert (refused.outcome, refused.code) == (Outcome.FAILED, DecryptionRefused.code), told(refused)
-    assert BOB.recipient in refused.problems[0].message
-    assert shop.kubectl.tried("get", "secret", "login", "-n", shop.name).returncode

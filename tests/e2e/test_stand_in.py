@@ -54,23 +54,19 @@ def test_what_differs_from_a_namesake_elsewhere_is_applied(shop: Shop) -> None:
 TWICE = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (lambda shop: labelled(shop) | {"spec": {"replicas": 2}}, "spec.selector: Required value"),
-        (lambda shop: labelled(shop, env=TWICE), "duplicate entries for key"),
-        (lambda shop: labelled(shop, ports=[{"containerPort": 80}, {"containerPort": 80, "name": "b"}]), "duplicate entries for key"),
-        (lambda shop: labelled(shop, imgae="shop:1"), "field not declared in schema"),
-    ],
-    ids=["incomplete", "env", "ports", "typo"],
-)
-def test_what_only_a_namesake_elsewhere_would_make_whole_is_refused_with_nothing_written(shop: Shop, wrong: Any, said: str) -> None:
-    document = wrong(shop)
-    shop.push(namespace(fresh(shop)), document, config_map(shop.name, "beside"))
-    result = shop.run()
-    assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused"), told(result)
-    (problem,) = result.problems
-    assert said in problem.message
-    assert problem.subject == f"Deployment/{fresh(shop)}/{shop.name}"
-    assert shop.live(namespace(fresh(shop))) is None
-    assert shop.live(config_map(shop.name, "beside")) is None
+def test_what_only_a_namesake_elsewhere_would_make_whole_is_refused_with_nothing_written(shop: Shop) -> None:
+    wrong = (
+        (labelled(shop) | {"spec": {"replicas": 2}}, "spec.selector: Required value"),
+        (labelled(shop, env=TWICE), "duplicate entries for key"),
+        (labelled(shop, ports=[{"containerPort": 80}, {"containerPort": 80, "name": "b"}]), "duplicate entries for key"),
+        (labelled(shop, imgae="shop:1"), "field not declared in schema"),
+    )
+    for document, said in wrong:
+        shop.push(namespace(fresh(shop)), document, config_map(shop.name, "beside"))
+        result = shop.run()
+        assert (result.outcome, result.code) == (Outcome.FAILED, "plan-refused"), told(result)
+        (problem,) = result.problems
+        assert said in problem.message
+        assert problem.subject == f"Deployment/{fresh(shop)}/{shop.name}"
+        assert shop.live(namespace(fresh(shop))) is None
+        assert shop.live(config_map(shop.name, "beside")) is None

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.documents import Document, definition, deployment, offer, service
 from tests.e2e.one_target import Shop
-from tests.e2e.takeover import LAST_APPLIED, carried_out, gone, planned, refusal, written
+from tests.e2e.takeover import LAST_APPLIED, carried_out, gone, refusal, written
 
 
 def listing(shop: Shop, *listeners: Document, **spec: object) -> Document:
@@ -34,70 +34,35 @@ def served(shop: Shop) -> Document:
     return crd
 
 
-APPLIERS = [pytest.param(["apply"], id="apply"), pytest.param(["apply", "--server-side"], id="server-side")]
-
-
-@pytest.mark.parametrize("command", APPLIERS)
-def test_a_crd_list_with_a_defaulted_merge_key_is_adopted_at_once(shop: Shop, command: list[str]) -> None:
+@pytest.mark.parametrize("command", [["apply"], ["apply", "--server-side"]], ids=["apply", "server-side"])
+def test_lists_with_a_defaulted_merge_key_are_adopted_at_once(shop: Shop, command: list[str]) -> None:
     served(shop)
     x, other, y = {"name": "x", "n": 1}, {"name": "x", "zone": "b", "n": 1}, {"name": "y", "n": 2}
-    whole = listing(shop, {**x, "m": 1}, other, y)
-    shop.kubectl.run(*command, "-f", "-", given=json.dumps(whole))
-    shop.push(listing(shop, x))
-    carried_out(shop, [whole])
-    live = shop.live(whole)
-    assert live
-    assert live["spec"]["listeners"] == [{**x, "zone": "a"}]
-    patch = [{"op": "add", "path": "/spec/listeners/0/m", "value": 3}, {"op": "add", "path": "/spec/listeners/-", "value": y}]
-    shop.kubectl.run("patch", f"offers.{shop.group}", "tea", "-n", shop.name, "--type=json", "-p", json.dumps(patch))
-    carried_out(shop, [whole], "drift")
-
-
-@pytest.mark.parametrize("command", APPLIERS)
-def test_port_lists_with_a_defaulted_protocol_are_adopted_at_once(shop: Shop, command: list[str]) -> None:
-    both, web = service(shop.name, "web"), deployment(shop.name, "web")
+    tea, both, web = listing(shop, {**x, "m": 1}, other, y), service(shop.name, "web"), deployment(shop.name, "web")
     both["spec"]["ports"] = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53}, {"name": "x", "port": 80}]
     (container,) = web["spec"]["template"]["spec"]["containers"]
     container["ports"] = [{"containerPort": 53, "protocol": "UDP"}, {"containerPort": 53}, {"containerPort": 80, "name": "http"}]
-    shop.kubectl.run(*command, "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": [both, web]}))
+    shop.kubectl.run(*command, "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "List", "items": [tea, both, web]}))
     both["spec"]["ports"] = [{"name": "dns-tcp", "port": 53}]
     container["ports"] = [{"containerPort": 53}]
-    shop.push(both, web)
-    changes, _ = carried_out(shop, [both, web])
+    shop.push(listing(shop, x), both, web)
+    changes, _ = carried_out(shop, [tea, both, web])
     assert gone(changes["Service"]) - {LAST_APPLIED} == {"spec.ports[name=dns]", "spec.ports[name=x]"}
-    lives = [shop.live(both), shop.live(web)]
-    assert lives[0]
-    assert lives[1]
-    assert lives[0]["spec"]["ports"] == [{"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": 53}]
-    assert lives[1]["spec"]["template"]["spec"]["containers"][0]["ports"] == [{"containerPort": 53, "protocol": "TCP"}]
-
-
-def controlled(shop: Shop, kind: str, name: str, *patch: Document) -> None:
-    """Have a controller change a live object."""
-    given = json.dumps(patch)
-    shop.kubectl.run("patch", kind, name, "-n", shop.name, "--type=json", "--field-manager=my-controller", "-p", given)
-
-
-def test_members_of_a_set_that_another_manager_keeps_are_named(shop: Shop) -> None:
-    served(shop)
-    x = {"name": "x"}
-    shop.push(listing(shop, x, members=["a"]))
-    shop.applied()
-    theirs = {**listing(shop), "spec": {"members": ["b", "c"], "listeners": [{"name": "y", "zone": "b", "n": 1}]}}
-    shop.kubectl.run("apply", "--server-side", "--field-manager=my-controller", "-f", "-", given=json.dumps(theirs))
-    named = {(field.path, field.live, field.manager) for field in planned(shop, "drift")["Offer"].undeclared}
-    assert named == {
-        ("spec.members[b]", "b", "my-controller"),
-        ("spec.members[c]", "c", "my-controller"),
-        ("spec.listeners[name=y,zone=b]", '{"n": 1, "name": "y", "zone": "b"}', "my-controller"),
-    }
+    listeners, ports, opened = ((shop.live(each) or {})["spec"] for each in (tea, both, web))
+    assert listeners["listeners"] == [{**x, "zone": "a"}]
+    assert ports["ports"] == [{"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": 53}]
+    assert opened["template"]["spec"]["containers"][0]["ports"] == [{"containerPort": 53, "protocol": "TCP"}]
+    patch = [{"op": "add", "path": "/spec/listeners/0/m", "value": 3}, {"op": "add", "path": "/spec/listeners/-", "value": y}]
+    shop.kubectl.run("patch", f"offers.{shop.group}", "tea", "-n", shop.name, "--type=json", "-p", json.dumps(patch))
+    carried_out(shop, [tea], "drift")
 
 
 def test_an_element_of_which_a_controller_has_a_part_is_declared_as_the_refusal_says(shop: Shop) -> None:
     both = service(shop.name, "web")
     both["spec"]["ports"] = [{"name": "http", "port": 80}, {"name": "debug", "port": 81}]
     shop.kubectl.apply(both)
-    controlled(shop, "service", "web", {"op": "replace", "path": "/spec/ports/1/targetPort", "value": 8081})
+    patch = json.dumps([{"op": "replace", "path": "/spec/ports/1/targetPort", "value": 8081}])
+    shop.kubectl.run("patch", "service", "web", "-n", shop.name, "--type=json", "--field-manager=my-controller", "-p", patch)
     before = shop.versions([both])
     one = service(shop.name, "web")
     one["spec"]["ports"] = both["spec"]["ports"][:1]
@@ -107,14 +72,3 @@ def test_an_element_of_which_a_controller_has_a_part_is_declared_as_the_refusal_
     one["spec"]["ports"] += written(problem)["spec"]["ports"]
     shop.push(one)
     carried_out(shop, [one])
-
-
-def test_an_element_of_a_custom_list_of_which_a_controller_has_a_part_is_declared_as_the_refusal_says(shop: Shop) -> None:
-    served(shop)
-    whole = listing(shop, {"name": "x", "n": 1}, {"name": "y", "n": 2})
-    shop.kubectl.apply(whole)
-    controlled(shop, f"offers.{shop.group}", "tea", {"op": "add", "path": "/spec/listeners/1/m", "value": 7})
-    shop.push(listing(shop, {"name": "x", "n": 1}))
-    problem = refusal(shop)
-    shop.push(listing(shop, {"name": "x", "n": 1}, *written(problem)["spec"]["listeners"]))
-    carried_out(shop, [whole])

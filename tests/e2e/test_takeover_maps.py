@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from tests.e2e.documents import Document, config_map, definition, offer
 from tests.e2e.one_target import Shop
 from tests.e2e.takeover import carried_out, refusal, written
@@ -30,37 +28,16 @@ def applied_by(shop: Shop, manager: str, **spec: Any) -> None:
     shop.kubectl.run("apply", "--server-side", "--force-conflicts", f"--field-manager={manager}", "-f", "-", given=given)
 
 
-@pytest.mark.parametrize("kept_by", ["another", "git", "another, ours"])
-def test_the_last_field_of_a_map_that_others_keep_is_refused_with_the_line_for_git(shop: Shop, kept_by: str) -> None:
+def test_the_last_field_of_a_map_that_another_keeps_is_refused_with_the_line_for_git(shop: Shop) -> None:
     served(shop)
-    declared: Document = {"price": 1, "nested": {}} if kept_by == "git" else {"price": 1}
-    if kept_by == "another, ours":
-        shop.push(nesting(shop, price=1, nested={"a": "1"}))
-        shop.applied()
-    else:
-        applied_by(shop, "kubectl", price=1, nested={"a": "1"})
-    if kept_by != "git":
-        applied_by(shop, "my-operator", nested={})
+    applied_by(shop, "kubectl", price=1, nested={"a": "1"})
+    applied_by(shop, "my-operator", nested={})
     before = shop.versions([nesting(shop)])
-    shop.push(nesting(shop, **declared), config_map(shop.name, "new"))
+    shop.push(nesting(shop, price=1), config_map(shop.name, "new"))
     problem = refusal(shop)
     assert "live alone has spec.nested.a: 1 (by " in problem.message
     assert "it is the last of spec.nested, which another manager or git keeps" in problem.message
     assert shop.versions([nesting(shop)]) == before
     assert shop.live(config_map(shop.name, "new")) is None
-    shop.push(nesting(shop, **declared | written(problem)["spec"]), config_map(shop.name, "new"))
-    if kept_by == "another, ours":
-        shop.applied()
-    else:
-        carried_out(shop, [nesting(shop)])
-
-
-def test_takeover_of_a_map_shared_with_another_manager_removes_our_fields_alone(shop: Shop) -> None:
-    served(shop)
-    applied_by(shop, "my-operator", nested={"b": "1"})
-    applied_by(shop, "kubectl", price=1, nested={"a": "1"})
-    shop.push(nesting(shop, price=1))
+    shop.push(nesting(shop, price=1, **written(problem)["spec"]), config_map(shop.name, "new"))
     carried_out(shop, [nesting(shop)])
-    live = shop.live(nesting(shop))
-    assert live
-    assert live["spec"] == {"price": 1, "nested": {"b": "1"}}

@@ -11,7 +11,7 @@ from handler.engine.apply import wait_deleted
 from handler.model.plan import Action
 from handler.model.result import Outcome, Result
 from tests.e2e.documents import Document, config_map
-from tests.e2e.one_target import DONE, Shop, told
+from tests.e2e.one_target import Shop, told
 from tests.e2e.two_targets import Pair
 
 HELD = "x.example.com/held"
@@ -52,64 +52,29 @@ def assert_comes_again(shop: Shop, document: Document, before: str) -> None:
     assert shop.run("drift").outcome is Outcome.UNCHANGED
 
 
-@pytest.mark.parametrize(
-    ("how", "action"),
-    [
-        ("adopted", Action.UPDATE),
-        ("updated", Action.UPDATE),
-        ("as declared", Action.UNCHANGED),
-        ("only created where missing", Action.SKIP),
-    ],
-)
-def test_a_terminating_object_is_reported_and_created_again(shop: Shop, how: str, action: Action) -> None:
+def test_a_terminating_object_is_reported_and_created_again(shop: Shop) -> None:
     one = config_map(shop.name, "one")
-    if how == "only created where missing":
-        one["metadata"]["annotations"] = {"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"}
-    if how == "adopted":
-        shop.kubectl.run("create", "-f", "-", given=json.dumps(one))
-    else:
-        shop.push(one)
-        shop.applied()
+    shop.kubectl.run("create", "-f", "-", given=json.dumps(one))
     before = terminate(shop, one)
-    one["data"] = {"key": "2"} if how in ("adopted", "updated") else one["data"]
+    one["data"] = {"key": "2"}
     shop.push(one, config_map(shop.name, "two"))
     shown = shop.run(dry_run=True)
     assert_told(shop, one, shown, shop.applied())
     assert shown.plan
-    assert {change.action for change in shown.plan.changes if change.identity.name == "one"} == {action}
+    assert {change.action for change in shown.plan.changes if change.identity.name == "one"} == {Action.UPDATE}
     again = shop.run("drift")
     assert again.outcome is Outcome.UNCHANGED, told(again)
     assert_told(shop, one, shop.run("drift", dry_run=True), again)
     assert_comes_again(shop, one, before)
 
 
-def test_a_terminating_object_that_git_has_dropped_is_pruned(shop: Shop) -> None:
-    one = config_map(shop.name, "one")
-    shop.push(one, config_map(shop.name, "two"))
-    shop.applied()
-    terminate(shop, one)
-    shop.push(config_map(shop.name, "two"))
-    shown = shop.run(dry_run=True)
-    assert shown.plan
-    assert [(change.action, change.reason) for change in shown.plan.prunes] == [
-        (Action.PRUNE, f"is being deleted already; finalizers: {HELD}")
-    ]
-    assert not any("created again" in note for note in shown.plan.notes)
-    finalize(shop, one, None)
-    assert shop.run().outcome in DONE
-    shop.assert_converged()
-
-
-@pytest.mark.parametrize("way", ["prune", "recreate"])
-def test_what_waits_for_its_finalizer_is_deleting_after_each_retry_and_never_pruned(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_what_waits_for_its_finalizer_is_deleting_after_each_retry_and_never_pruned(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wait_deleted, "TIMEOUT", 1.0)
     one = {**config_map(shop.name, "one", annotations={"anneal.dev/recreate": "allow"}), "immutable": True}
     shop.push(one, config_map(shop.name, "two"))
     shop.applied()
     finalize(shop, one, [HELD])
-    shop.push(*([{**one, "data": {"key": "2"}}] if way == "recreate" else []), config_map(shop.name, "two"))
+    shop.push({**one, "data": {"key": "2"}}, config_map(shop.name, "two"))
     for tries in (1, 2):
         ended = shop.run("push" if tries == 1 else "tick")
         assert (ended.outcome, ended.code, ended.counts) == (Outcome.PRUNING, "still-deleting", {"deleting": 1}), told(ended)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from infra.githost import Host, Work
-from tests.e2e.serve_process import ROOT, Serving, until
+from tests.e2e.serve_process import Serving, until
+from tests.in_process import ran
 from tests.kubectl import Kubectl
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -127,8 +126,7 @@ class WidgetOperator:
 
     def cli(self, *arguments: str, code: int = 0) -> str:
         """Run a command as an administrator; return what it prints."""
-        command = [sys.executable, "-m", "handler", "--kubeconfig", str(self.kubectl.kubeconfig), "-c", str(self.config), *arguments]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+        done = ran(["--kubeconfig", str(self.kubectl.kubeconfig), "-c", str(self.config), *arguments])
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout if code == 0 else done.stdout + done.stderr
 

@@ -8,6 +8,8 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 import urllib3
 
+from tests.patience import PATIENCE
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -29,7 +31,7 @@ class Browser:
     seen: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._pool = urllib3.PoolManager(retries=False, timeout=60)
+        self._pool = urllib3.PoolManager(retries=False, timeout=PATIENCE)
 
     def get(self, url: str, **headers: str) -> Answer:
         """GET, and follow where it leads, twenty times at most."""

@@ -7,8 +7,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from handler.app.cluster_looks import ClusterLooks
-
-PATIENCE = 60.0
+from tests.patience import PATIENCE
 
 
 class OneHangs(ClusterLooks):

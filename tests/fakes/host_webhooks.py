@@ -201,6 +201,8 @@ SAMPLES = (
 )
 PUSHES = {sample.provider: sample for sample in reversed(SAMPLES) if sample.changes == (MAIN,)}
 """A push of main for each provider."""
+ONE_OF_EACH = tuple({(sample.provider, sample.kind, sample.changes): sample for sample in reversed(SAMPLES)}.values())
+"""The first of each provider that is read as the same: what comes after the reading knows no more of a payload."""
 
 
 def hexadecimal(body: bytes, secret: str) -> str:

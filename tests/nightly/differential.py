@@ -20,6 +20,7 @@ from random import Random
 from typing import Any
 
 from infra.oracle.build import oracle
+from tests.patience import PATIENCE
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "differences.md"
 SEED = int(os.environ.get("ANNEAL_NIGHTLY_SEED", "57"))
@@ -70,7 +71,7 @@ def words(text: str) -> list[str]:
 def asked(codec: str, questions: Sequence[Question], read: Callable[[Question, Any], Any] = lambda _question, value: value) -> list[Answer]:
     """Return the reference's answers. `read`: takes what is compared out of one."""
     lines = "".join(json.dumps({"codec": codec, **each}) + "\n" for each in questions)
-    done = subprocess.run([oracle()], input=lines.encode(), capture_output=True, check=True, timeout=300)
+    done = subprocess.run([oracle()], input=lines.encode(), capture_output=True, check=True, timeout=5 * PATIENCE)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(found) == len(questions)
     pairs = zip(questions, found, strict=True)

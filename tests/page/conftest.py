@@ -18,15 +18,16 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from handler.render.sandbox import Sandbox
-from infra.browser.chromium import PATIENCE, Chromium
+from infra.browser.chromium import Chromium
 from infra.browser.faults import Faults
 from infra.githost import Host
-from tests.e2e.conftest import Open, host, open_shop, sandbox, shop, shops  # noqa: F401 - fixtures
+from tests.e2e.conftest import Open, host, open_shop, shop, shops  # noqa: F401 - fixtures
 from tests.kubectl import Kubectl
 from tests.page.page_server import PageServer, page_server, page_servers  # noqa: F401 - a fixture
+from tests.patience import PATIENCE
 
 OpenPage = Callable[..., Page]
-expect.set_options(timeout=PATIENCE)
+expect.set_options(timeout=1000 * PATIENCE)
 
 
 @pytest.fixture(scope="package")
@@ -64,6 +65,7 @@ def open_page(chromium: Chromium, faults: Faults) -> OpenPage:
 
     def opened(url: str, also: tuple[str, ...] = (), scripts: bool = True, **context: Any) -> Page:
         made = chromium.context(url, scripts=scripts, **context)
+        made.set_default_timeout(1000 * PATIENCE)
         faults.watch(made, url, *also, scripts=scripts)
         return made.new_page()
 

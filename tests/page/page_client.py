@@ -6,14 +6,14 @@ import contextlib
 import html
 import http.client
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from types import MappingProxyType
 from urllib.parse import urlencode, urlsplit
 
-from tests.e2e.serve_process import PATIENCE, Serving, until
+from tests.e2e.serve_process import Serving
+from tests.patience import PATIENCE, until
 
 _HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -51,7 +51,7 @@ class PageClient:
             found[:] = [self._answer("GET", path, "", headers)]
             return LATE not in found[0].text
 
-        until(in_time, told=lambda: f"a cluster is late for {path}")
+        until(in_time, f"a cluster is late for {path}")
         return found[0]
 
     def post(self, path: str, fields: Mapping[str, str] = NOTHING, **headers: str) -> Answer:
@@ -67,14 +67,18 @@ class PageClient:
 
     def stream(self, topic: str, enough: Callable[[bytes], bool], **headers: str) -> bytes:
         """Return the bytes of a topic's stream, once there are enough of them."""
-        found, end = b"", time.monotonic() + PATIENCE
+        found = b""
         with self._connection() as connection:
             connection.request("GET", f"/ui/live?{urlencode({'topic': topic})}", headers=self._headers(headers))
             response = connection.getresponse()
             assert response.status == 200, response.status
-            while not enough(found):
-                assert time.monotonic() < end, found
+
+            def came() -> bool:
+                nonlocal found
                 found += response.read1(65536)
+                return bool(enough(found))
+
+            until(came, lambda: repr(found))
         return found
 
     def _answer(self, method: str, path: str, body: str, headers: Mapping[str, str]) -> Answer:

@@ -10,8 +10,9 @@ from playwright.sync_api import Page
 from handler.state.record import State, TargetHealth
 from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import Serving, until
+from tests.e2e.serve_process import Serving
 from tests.page.page_client import LATE
+from tests.patience import until
 
 
 def sign_in(page: Page, token: str, path: str = "/") -> None:
@@ -57,7 +58,7 @@ def recorded(shop: Shop, holds: Callable[[State], object]) -> State:
         found[:] = [state] if state else []
         return bool(state and holds(state))
 
-    until(is_so, told=lambda: f"{found}")
+    until(is_so, lambda: f"{found}")
     return found[0]
 
 

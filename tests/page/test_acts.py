@@ -12,11 +12,12 @@ from infra.browser.faults import Faults
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import Serving, until
+from tests.e2e.serve_process import Serving
 from tests.page.conftest import OpenPage
 from tests.page.page_client import PageClient
 from tests.page.page_server import OPERATOR, PageServer
 from tests.page.served_shops import decided, delivered, fresh, recorded, settled, sign_in, uids, visit
+from tests.patience import until
 
 CAREFUL = {"prune": {"holdAbove": {"count": 1, "fraction": 0.1}}}
 scripted = pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "plain"])

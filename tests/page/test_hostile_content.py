@@ -14,11 +14,12 @@ from playwright.sync_api import Dialog, Page, expect
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, deployment
 from tests.e2e.one_target import PATH, Shop
-from tests.e2e.serve_process import SECRET, Serving, until
+from tests.e2e.serve_process import SECRET, Serving
 from tests.page.conftest import OpenPage
 from tests.page.page_client import PageClient
 from tests.page.page_server import OPERATOR, PageServer
 from tests.page.served_shops import recorded, settled, sign_in, visit
+from tests.patience import until
 
 EVIL = """<img src=x onerror=alert(1)>'"><script>alert(2)</script>{{7*7}}"""
 BRANCH = "<img/src=x/onerror=alert(1)>"

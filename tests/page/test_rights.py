@@ -12,12 +12,13 @@ from infra.browser.faults import Faults
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, deployment
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import TOKEN, Serving, signed, until
+from tests.e2e.serve_process import TOKEN, Serving, signed
 from tests.page.conftest import OpenPage
 from tests.page.page_client import PageClient
 from tests.page.page_server import NEIGHBOUR, OPERATOR, STRANGER, VIEWER, PageServer
 from tests.page.served_shops import decided, recorded, settled, sign_in
 from tests.page.small_site import Site, document
+from tests.patience import until
 
 ACTS = ("approve", "replay", "rollback", "unpin", "suspend", "resume")
 

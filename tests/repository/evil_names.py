@@ -56,3 +56,9 @@ NAMES: tuple[str, ...] = (
     "yes",
     "\n- x",
 )
+EVERYWHERE: tuple[str, ...] = (
+    *("a\ntouch PWNED\n", "$(touch PWNED)`touch PWNED`", "'; touch PWNED; '", '"; touch PWNED; "', "\\'; touch PWNED; \\'", "it's!\n"),
+    *("a\\", "~", "#", " a ", "-rf", "--kubeconfig=x", "\x1b[2J\x1b]0;x\x07"),
+    *('a, namespaces: ["*"]', "a: b", "&a *a", "{}", "1e3", "yes"),
+)
+"""Those that show what stands around them: in quotes, at an end, at a beginning, where an option may stand."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 import yaml
 
 from handler.feedback.prometheus import DoorMetrics, RunMetrics
-from tests.repository.pages import DOCS, ROOT
+from infra.house.pages import DOCS
+from infra.house.sources import ROOT
 
 TEXT = (DOCS / "api.md").read_text()
 PROCESSES = {
@@ -17,14 +17,11 @@ PROCESSES = {
 }
 
 
-@pytest.mark.parametrize("process", PROCESSES)
-def test_every_metric_is_listed_in_its_own_words(process: str) -> None:
-    table = TEXT.partition(f"\nOf the {process} process:\n")[2].strip().partition("\n\n")[0]
-    listed = re.findall(r"^\| `(\w+)(?:\{[\w, ]+\})?` \| (.+) \|$", table, re.MULTILINE)
-    assert listed == re.findall(r"^# HELP (\S+) (.+)$", PROCESSES[process], re.MULTILINE)
-
-
-def test_every_label_of_a_run_is_listed() -> None:
+def test_every_metric_is_listed_in_its_own_words_with_the_labels_of_a_run() -> None:
+    for process, shown in PROCESSES.items():
+        table = TEXT.partition(f"\nOf the {process} process:\n")[2].strip().partition("\n\n")[0]
+        listed = re.findall(r"^\| `(\w+)(?:\{[\w, ]+\})?` \| (.+) \|$", table, re.MULTILINE)
+        assert listed == re.findall(r"^# HELP (\S+) (.+)$", shown, re.MULTILINE)
     assert "`anneal_runs_total{target, trigger, outcome, code}`" in TEXT
     assert "`anneal_deliveries_total{provider, outcome, code}`" in TEXT
     assert "`anneal_target_health{target, health}`" in TEXT

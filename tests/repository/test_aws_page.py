@@ -9,7 +9,8 @@ from handler.feedback.emf import EmfLines
 from handler.model.event import Job
 from handler.model.health import HealthState
 from handler.model.result import Outcome, Result, TargetStanding
-from tests.repository.pages import DOCS, ROOT
+from infra.house.pages import DOCS
+from infra.house.sources import ROOT
 
 TEXT = (DOCS / "deploy" / "aws.md").read_text()
 SECTION = " ".join(TEXT.partition("\n## What it costs while idle\n")[2].partition("\n## ")[0].split())
@@ -29,21 +30,15 @@ def metrics_of(standing: TargetStanding) -> set[str]:
 QUIET = metrics_of(TargetStanding(succeeded=1.0, health=HealthState.HEALTHY))
 
 
-def test_the_price_of_a_target_is_that_of_its_metrics() -> None:
+def test_every_metric_of_a_target_is_listed_and_the_price_is_theirs() -> None:
     price = f"{len(QUIET) * A_METRIC:.2f}"
     assert f"**about ${price} a target a month**" in SECTION
     assert f"writes {len(QUIET)} metrics by target" in SECTION
     assert f"| {len(QUIET)} a target, ${A_METRIC:.2f} each; the account's first 10 are free | {price} a target |" in SECTION
     assert f"${price} a target a month" in (ROOT / "README.md").read_text()
-
-
-def test_an_open_wait_adds_the_one_metric_that_is_named() -> None:
     more = metrics_of(TargetStanding(succeeded=1.0, waiting=1.0)) - QUIET
     assert more == {"anneal_target_waiting_seconds"}
     assert f"A {len(QUIET) + 1}th is charged" in SECTION
-
-
-def test_every_metric_of_a_target_is_listed() -> None:
     (listed,) = re.findall(r"by `target` (.+?); by provider", " ".join(TEXT.split()))
     assert set(re.findall(r"`(anneal_\w+)`", listed)) == metrics_of(TargetStanding(succeeded=1.0, waiting=1.0))
 

@@ -6,7 +6,7 @@ import re
 
 from handler.inspect.signs import INVENTORY, OBJECTS
 from handler.web.page.target_view import _RULES
-from tests.repository.pages import ROOT
+from infra.house.sources import ROOT
 
 PAGE = (ROOT / "docs/page.md").read_text()
 COLOURS = {"good": "green", "bad": "red", "warn": "yellow", "moving": "blue", "quiet": "grey"}
@@ -18,15 +18,9 @@ def rows(heads: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")[:-1]] for line in table.splitlines()[2:]]
 
 
-def test_the_states_of_a_target_stand_in_the_order_in_which_they_are_found() -> None:
+def test_each_state_is_named_as_the_page_shows_it() -> None:
     assert rows("state | colour | what it means") == [[found.word, COLOURS[found.tone]] for found, _ in _RULES]
-
-
-def test_the_colours_of_the_gap_are_those_of_page_and_command_line() -> None:
-    told = rows("sign | word | colour | of an object, or a field")
-    assert sorted(told) == sorted([found.sign, found.word, COLOURS[found.tone]] for found in OBJECTS.values())
-
-
-def test_the_states_of_an_inventory_are_named() -> None:
-    (told,) = re.findall(r"An inventory object is (.*?), as", PAGE)
-    assert set(re.findall(r"`([a-z ]+)`", told)) == {found.word for found in INVENTORY.values()}
+    shown = rows("sign | word | colour | of an object, or a field")
+    assert sorted(shown) == sorted([found.sign, found.word, COLOURS[found.tone]] for found in OBJECTS.values())
+    (inventory,) = re.findall(r"An inventory object is (.*?), as", PAGE)
+    assert set(re.findall(r"`([a-z ]+)`", inventory)) == {found.word for found in INVENTORY.values()}

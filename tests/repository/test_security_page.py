@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from handler.state import configmap, heartbeat, lease_record
+from infra.house.sources import ROOT
 
-PAGE = (Path(__file__).resolve().parents[2] / "SECURITY.md").read_text()
+PAGE = (ROOT / "SECURITY.md").read_text()
 LEASE = ("holderIdentity", "leaseDurationSeconds", "leaseTransitions", "renewTime", lease_record.REQUESTED)
 BEAT = (heartbeat._SERVERS, heartbeat._TARGETS, heartbeat._HEALTH, heartbeat._SINCE)
 MARKS = (configmap.ID, configmap.TARGET, configmap.INSTALLATION, configmap.RENAMED_FROM)

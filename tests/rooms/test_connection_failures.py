@@ -28,6 +28,7 @@ from handler.prometheus.client import PrometheusClient
 from handler.queues.sqs_client import refusal
 from handler.source.git_host import GitHost
 from handler.source.host_limits import HostLimits
+from tests.patience import PATIENCE
 from tests.rooms.source.certificates import Authority
 
 SOON = 0.4
@@ -102,35 +103,35 @@ WAYS: dict[str, tuple[str, Any]] = {
 }
 
 
-def ask_cluster(url: str, directory: Path) -> None:
+def ask_cluster(url: str, directory: Path, seconds: float = PATIENCE) -> None:
     file = directory / "kubeconfig"
     users = "users: [{name: u, user: {token: t}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n"
     file.write_text(f"apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: '{url}'}}}}]\n{users}")
-    Api(connect(Cluster(), kubeconfig=str(file), environ={}), deadline=SOON, silence=SOON).get("/version")
+    Api(connect(Cluster(), kubeconfig=str(file), environ={}), deadline=seconds, silence=seconds).get("/version")
 
 
-def ask_git(url: str, _directory: Path) -> None:
-    GitHost(Repository(url=f"{url}/shop"), limits=HostLimits(connect=SOON, read=SOON, total=5.0)).head(Revision())
+def ask_git(url: str, _directory: Path, seconds: float = PATIENCE) -> None:
+    GitHost(Repository(url=f"{url}/shop"), limits=HostLimits(connect=seconds, read=seconds, total=PATIENCE)).head(Revision())
 
 
-def ask_prometheus(url: str, _directory: Path) -> None:
+def ask_prometheus(url: str, _directory: Path, _seconds: float = PATIENCE) -> None:
     PrometheusClient([PrometheusSettings(url)], Secrets()).query("", "1")
 
 
-def ask_server(url: str, _directory: Path) -> None:
+def ask_server(url: str, _directory: Path, _seconds: float = PATIENCE) -> None:
     ServerClient(url, "t" * 40, insecure_http=True).get("api", "targets")
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("ask", [ask_cluster, ask_git, ask_prometheus, ask_server])
 def test_a_failed_connection_is_told_in_our_own_words(
-    way: str, ask: Callable[[str, Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: str, ask: Callable[[str, Path, float], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (client, server_client):
         monkeypatch.setattr(module, "TIMEOUT", urllib3.Timeout(connect=SOON, read=SOON))
     beginning, opened = WAYS[way]
     with opened() as port, pytest.raises(AnnealError) as raised:
-        ask(f"{beginning}:{port}", tmp_path)
+        ask(f"{beginning}:{port}", tmp_path, SOON)
     told = str(raised.value)
     assert not VENDORS.search(told), told
     assert any(word in told for word in ("host", "certificate", "connection")), told

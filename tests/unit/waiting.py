@@ -1,23 +1,12 @@
-"""Waits until something holds that other threads bring about."""
+"""Who waits for the answer to another's question."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
-
-PATIENCE = 60.0
-
-
-def until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, "it never came to hold"
-        time.sleep(0.01)
 
 
 def joined(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:

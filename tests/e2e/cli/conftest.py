@@ -13,18 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from handler.cli.group import anneal
-from handler.cli.session import Session
-from handler.render.sandbox import Sandbox
 from infra.controlplane.pod_failures import FATE
 from infra.githost import Host, Work
 
 SECRET = "canary-5b1e6c-password"
-
-
-@pytest.fixture(autouse=True)
-def _one_render_child(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that run in this process share the session's render child, which each would start anew."""
-    monkeypatch.setattr(Session, "sandbox", sandbox)
 
 
 @dataclass(frozen=True)

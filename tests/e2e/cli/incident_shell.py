@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -17,7 +16,8 @@ from click.testing import CliRunner, Result
 from handler.cli.group import anneal
 from tests.e2e.cli.conftest import Shop
 from tests.e2e.cli.status_server import server
-from tests.e2e.serve_process import PATIENCE, ROOT, until
+from tests.e2e.serve_process import ROOT, until
+from tests.in_process import typed_in
 from tests.kubectl import Kubectl
 from tests.terminal import typed
 
@@ -54,13 +54,12 @@ class Night:
     blank: bool = False
 
     @contextmanager
-    def watched(self, kubeconfig: Path | None = None) -> Iterator[None]:
-        """Let a server look after the shop, where one is meant to; it has begun to. `kubeconfig`: of the server's account."""
+    def watched(self) -> Iterator[None]:
+        """Let a server look after the shop, where one is meant to; it has begun to."""
         if not self.served:
             yield
             return
-        mine = replace(self.shop, cli=replace(self.shop.cli, kubeconfig=kubeconfig or self.shop.cli.kubeconfig))
-        with server(mine, "run", "shop", "--trigger", "interval", "--interval", "2s") as log:
+        with server(self.shop, "run", "shop", "--trigger", "interval", "--interval", "2s") as log:
             until(lambda: self.shop.cli.json("status", "shop")["server"]["runs"], told=log.read_text)
             yield
 
@@ -111,15 +110,13 @@ class Night:
 
         `codes`: what it may exit with; `dialogue`: what it asks on its terminal, and the answers; `kubeconfig`: another person's.
         """
-        line, environ = ["bash", "-c", command], self.environ()
+        environ = self.environ()
         if kubeconfig:
             environ["KUBECONFIG"] = str(kubeconfig)
         if dialogue:
-            code, shown = typed(line, dialogue, environ=environ, cwd=self.place)
+            code, shown = typed(["bash", "-c", command], dialogue, environ=environ, cwd=self.place)
         else:
-            done = subprocess.run(
-                line, env=environ, cwd=self.place, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False
-            )
+            done = typed_in(command, environ, self.place)
             code, shown = done.returncode, done.stdout + done.stderr
         assert code in codes, f"{command}: {code}\n{shown}"
         return shown

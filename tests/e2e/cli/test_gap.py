@@ -52,8 +52,37 @@ def changed(shop: Shop, kubectl: Kubectl) -> None:
     shop.push("One goes")
 
 
-def test_the_gap_tells_each_state_of_objects_and_fields_and_who_made_it(shop: Shop, kubectl: Kubectl) -> None:
+def test_the_gap_tells_all_that_differs_shows_no_secret_and_an_apply_changes_exactly_that(shop: Shop, kubectl: Kubectl) -> None:
     changed(shop, kubectl)
+    objects = each_state_and_who_made_it(shop, kubectl)
+    a_line_an_object_and_a_row_a_field(shop)
+    said = {name for name, each in objects.items() if each["action"] != "unchanged"}
+    goes = {name for name, each in objects.items() if each["deletes"]}
+
+    def lives() -> dict[str, tuple[str, Any]]:
+        found = kubectl("get", "cm,secret,deployment", "-n", shop.namespace, "-l", "applyset.kubernetes.io/part-of")["items"]
+        return {
+            f"{each['kind']}/{each['metadata']['name']}": (each["metadata"]["uid"], each.get("data") or each.get("spec")) for each in found
+        }
+
+    before = lives()
+    applied = no_secret_nor_that_a_value_equals(shop, kubectl)
+    assert not any(canary in applied for canary in (CANARY, SECRET))
+    after = lives()
+    assert {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)} == said
+    assert before.keys() - after.keys() == goes == {"ConfigMap/old"}
+    assert after["ConfigMap/one"][1] == {"value": "1"}
+    assert after["ConfigMap/two"][1] == {"value": "1", "theirs": "x"}
+    assert after["Deployment/web"][1]["replicas"] == 5
+    again = shop.cli.json("gap", "shop", "-v")
+    assert again["counts"] == {"differs": 0, "missing": 0, "undeclared": 0, "itself": 0, "equal": 5}
+    login = by_object(again)["Secret/login"]
+    assert not [row for row in login["fields"] if row["path"].startswith(("data", "stringData")) and row["state"] == "equal"]
+    shop.cli("gap", "shop", "--exit-code")
+
+
+def each_state_and_who_made_it(shop: Shop, kubectl: Kubectl) -> dict[str, dict[str, Any]]:
+    """Look at the gap as a program does; return its objects."""
     versions = {
         each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in kubectl("get", "cm,secret", "-n", shop.namespace)["items"]
     }
@@ -97,35 +126,11 @@ def test_the_gap_tells_each_state_of_objects_and_fields_and_who_made_it(shop: Sh
     assert {name: each for name, each in after.items() if not name.startswith("anneal-")} == {
         name: each for name, each in versions.items() if not name.startswith("anneal-")
     }
+    return objects
 
 
-def test_after_an_apply_exactly_what_the_gap_said_has_changed(shop: Shop, kubectl: Kubectl) -> None:
-    changed(shop, kubectl)
-    objects = by_object(shop.cli.json("gap", "shop"))
-    said = {name for name, each in objects.items() if each["action"] != "unchanged"}
-    goes = {name for name, each in objects.items() if each["deletes"]}
-
-    def lives() -> dict[str, tuple[str, Any]]:
-        found = kubectl("get", "cm,secret,deployment", "-n", shop.namespace, "-l", "applyset.kubernetes.io/part-of")["items"]
-        return {
-            f"{each['kind']}/{each['metadata']['name']}": (each["metadata"]["uid"], each.get("data") or each.get("spec")) for each in found
-        }
-
-    before = lives()
-    shop.cli("apply", "-y")
-    after = lives()
-    assert {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)} == said
-    assert before.keys() - after.keys() == goes == {"ConfigMap/old"}
-    assert after["ConfigMap/one"][1] == {"value": "1"}
-    assert after["ConfigMap/two"][1] == {"value": "1", "theirs": "x"}
-    assert after["Deployment/web"][1]["replicas"] == 5
-    again = shop.cli.json("gap", "shop")
-    assert again["counts"] == {"differs": 0, "missing": 0, "undeclared": 0, "itself": 0, "equal": 5}
-    assert shop.cli("gap", "shop", "--exit-code").exit_code == 0
-
-
-def test_people_read_a_line_an_object_and_a_row_a_field(shop: Shop, kubectl: Kubectl) -> None:
-    changed(shop, kubectl)
+def a_line_an_object_and_a_row_a_field(shop: Shop) -> None:
+    """Look at it as people do."""
     lines = shop.cli("gap", "shop", "--exit-code", code=2).stdout.splitlines()
     assert lines[0].split() == ["STATE", "FIELD", "DECLARED", "LIVE", "MANAGER"]
     one = next(index for index, line in enumerate(lines) if line.startswith(f"≠ differs    ConfigMap/{shop.namespace}/one"))
@@ -144,8 +149,8 @@ def test_people_read_a_line_an_object_and_a_row_a_field(shop: Shop, kubectl: Kub
     assert [each["target"] for each in shop.cli.json("gap")["targets"]] == ["shop"]
 
 
-def test_of_secrets_nothing_is_shown_nor_that_a_value_equals(shop: Shop, kubectl: Kubectl) -> None:
-    changed(shop, kubectl)
+def no_secret_nor_that_a_value_equals(shop: Shop, kubectl: Kubectl) -> str:
+    """Ask for every view of what differs, and apply; return what the apply printed."""
     kubectl.run(
         "annotate", "cm", "two", "-n", shop.namespace, f"kubectl.kubernetes.io/last-applied-configuration={CANARY}", "--field-manager=acme"
     )
@@ -164,49 +169,7 @@ def test_of_secrets_nothing_is_shown_nor_that_a_value_equals(shop: Shop, kubectl
     rows = {row["path"]: (row["state"], row["declared"], row["live"]) for row in login["fields"]}
     assert rows["data.password"] == ("differs", "***", "***")
     assert rows["data.token"] == ("undeclared", "", "***")
-    applied = shop.cli("apply", "-y").output
-    assert not any(canary in applied for canary in (CANARY, SECRET))
-    login = by_object(shop.cli.json("gap", "shop", "-v"))["Secret/login"]
-    assert not [row for row in login["fields"] if row["path"].startswith(("data", "stringData")) and row["state"] == "equal"]
-
-
-def test_orphans_are_told_before_they_go_and_what_a_guard_holds_by_its_approval(shop: Shop, kubectl: Kubectl) -> None:
-    shop.configure("prune: {holdAbove: {count: 1, fraction: 0.1}}")
-    shop.cli("apply")
-    kubectl.run("annotate", "cm", "one", "-n", shop.namespace, "helm.sh/resource-policy=keep")
-    shop.declare("three")
-    shop.push("One and two go")
-    found = shop.cli.json("orphans", "shop")
-    told = {each["object"]: (each["fate"], each["held"], each["reason"]) for each in found["orphans"]}
-    assert told == {
-        f"ConfigMap/{shop.namespace}/two": ("deleted", False, "no longer declared"),
-        f"ConfigMap/{shop.namespace}/one": ("kept", False, "protected by helm.sh/resource-policy: keep"),
-    }
-    assert found["counts"] == {"deleted": 1, "recreated": 0, "expires": 0, "kept": 1, "left": 0, "undeclared": 0, "held": 0}
-    kubectl.run("annotate", "cm", "one", "-n", shop.namespace, "helm.sh/resource-policy-")
-    lines = shop.cli("orphans", "shop", "--exit-code", code=2).stdout.splitlines()
-    assert f"\N{MINUS SIGN} deleted    ConfigMap/{shop.namespace}/one  (held; no longer declared)" in lines
-    before = shop.cli.json("gap", "shop")["hold"]
-    assert lines[-1] == f"next: anneal apply shop, then anneal approve shop {before['id']}"
-    assert f"anneal approve shop {before['id']}" in shop.cli("apply", "-y", code=3).stdout
-    assert (before["recorded"], shop.cli.json("gap", "shop")["hold"]) == (False, before | {"recorded": True})
-    command = shop.cli("orphans", "shop").stdout.splitlines()[-1].removeprefix("allow exactly that: anneal ").split()
-    shop.cli(*command)
-    assert not kubectl.has("cm", "one", shop.namespace)
-    assert not kubectl.has("cm", "two", shop.namespace)
-    after = shop.cli("orphans", "shop", "--exit-code").stdout.splitlines()
-    assert after == [f"shop at {shop.work.head()[:12]}: no orphans"]
-
-
-def test_what_keeps_a_plan_from_being_made_is_told_with_its_place_and_the_way_out(shop: Shop) -> None:
-    shop.work.write("deploy/broken.yaml", document("ConfigMap", "broken", metadatas={}, kinds="x").replace('"v1"', '"v9"'))
-    shop.push("A mistake")
-    seen = shop.cli("gap", "shop", code=1)
-    assert "deploy/broken.yaml:1: ConfigMap/broken: the API server doesn't serve v9 ConfigMap" in seen.stderr
-    assert seen.stdout.splitlines() == ["shop: failed"]
-    found = shop.cli.json("orphans", "shop", code=1)
-    assert (found["outcome"], found["orphans"], found["problems"][0]["place"]) == ("failed", [], "deploy/broken.yaml:1")
-    assert "which target?" not in shop.cli("gap", code=1).stderr
+    return shop.cli("apply", "-y").output
 
 
 def test_ports_and_labels_are_those_of_the_api_server(shop: Shop, kubectl: Kubectl) -> None:

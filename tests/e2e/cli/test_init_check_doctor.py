@@ -2,131 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shlex
-import signal
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
-
-from handler import __version__
 from tests.e2e.cli.conftest import Shop, document
-from tests.e2e.serve_process import PATIENCE, until
 from tests.kubectl import Kubectl
-from tests.terminal import too_wide, typed
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A directory to begin in, with an `anneal` that is this one."""
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "anneal"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m handler "$@"\n')
-    program.chmod(0o755)
-    (tmp_path / "begin").mkdir()
-    return tmp_path / "begin"
-
-
-def environ(shop: Shop, place: Path) -> dict[str, str | None]:
-    path = f"{place.parent / 'bin'}:{os.environ['PATH']}"
-    return {
-        "PATH": path,
-        "PYTHONPATH": str(ROOT),
-        "KUBECONFIG": str(shop.cli.kubeconfig),
-        "ANNEAL_CONFIG": None,
-        "ANNEAL_BIND": "127.0.0.1:0",
-    }
-
-
-def begun(shop: Shop, place: Path, provider: str) -> list[str]:
-    """Answer init's questions; return the commands that come next."""
-    url = shop.host.url_of(shop.work.directory.name)
-    dialogue = [("Repository", url), ("Variable", ""), ("Branch", ""), ("Directory", ""), ("Name of the target", "first")]
-    dialogue += [("Namespaces", shop.namespace), ("Webhooks come from", provider)]
-    code, shown = typed(["anneal", "init"], dialogue, environ=environ(shop, place), cwd=place)
-    assert (code, too_wide(shown)) == (0, []), shown
-    file = place / "anneal.yaml"
-    file.write_text(file.read_text().replace("stateNamespace: anneal-system", f"stateNamespace: {shop.namespace}"))
-    return [line.strip() for line in shown.partition("\nNext:\n")[2].partition("\n\n")[0].splitlines()]
-
-
-def shell(shop: Shop, place: Path, *lines: str) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in {**os.environ, **environ(shop, place)}.items() if value is not None}
-    return subprocess.run(["sh", "-ec", "\n".join(lines)], cwd=place, env=env, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize("provider", ["github", "generic"])
-def test_the_commands_that_init_prints_lead_to_a_serving_server(shop: Shop, place: Path, kubectl: Kubectl, provider: str) -> None:
-    export, check, serve = begun(shop, place, provider)
-    assert (check, serve) == ("anneal check", "anneal serve")
-    unset = shell(shop, place, check)
-    assert (unset.returncode, "webhooks       failed   " in unset.stdout) == (1, True), "it says what serve would"
-    refused = shell(shop, place, serve)
-    assert (refused.returncode, f"{provider.upper()}_WEBHOOK_SECRET is not set" in refused.stderr) == (1, True)
-    checked = shell(shop, place, export, check)
-    assert checked.returncode == 0, checked.stdout
-    assert "plan           ok       4 to create" in checked.stdout
-    env = {name: value for name, value in {**os.environ, **environ(shop, place)}.items() if value is not None}
-    with (place / "log").open("wb") as log:
-        served = subprocess.Popen(["sh", "-ec", f"{export}\nexec {serve}"], cwd=place, env=env, stderr=log)
-        try:
-            until(lambda: kubectl.has("cm", "three", shop.namespace), told=(place / "log").read_text)
-        finally:
-            served.send_signal(signal.SIGTERM)
-            assert served.wait(PATIENCE) == 0
-
-
-def test_without_webhooks_the_commands_that_init_prints_apply(shop: Shop, place: Path, kubectl: Kubectl) -> None:
-    check, run = begun(shop, place, "none")
-    done = shell(shop, place, check)
-    assert done.returncode == 0, done.stdout + done.stderr
-    env = {name: value for name, value in {**os.environ, **environ(shop, place)}.items() if value is not None}
-    with (place / "log").open("wb") as log:
-        running = subprocess.Popen(shlex.split(run), cwd=place, env=env, stdout=log, stderr=log)
-        try:
-            until(lambda: kubectl.has("cm", "three", shop.namespace), told=(place / "log").read_text)
-        finally:
-            running.send_signal(signal.SIGTERM)
-            running.wait(PATIENCE)
-
-
-def test_doctor_tells_of_a_real_server_and_of_one_that_is_gone(shop: Shop, place: Path) -> None:
-    token = "canary-of-sixteen-letters-and-more"
-    shop.configure(top="replay: {tokens: [{name: ci, secret: {env: CI}, may: [read]}]}")
-    env = {**os.environ, "CI": token, "KUBECONFIG": str(shop.cli.kubeconfig), "ANNEAL_CONFIG": str(shop.cli.config)}
-    log = place / "log"
-    command = [sys.executable, "-m", "handler", "serve", "--bind", "127.0.0.1:0"]
-    with log.open("wb") as said, subprocess.Popen(command, env=env, stderr=said) as served:
-        try:
-            until(lambda: "applied" in shop.cli("status", "shop").stdout.splitlines()[0], told=log.read_text)
-            lines = [json.loads(line) for line in log.read_text().splitlines()]
-            (port,) = [line["port"] for line in lines if line["message"] == "listening"]
-            asking = replace(shop.cli, environ={"CI": token, "ANNEAL_SERVER": f"http://127.0.0.1:{port}", "ANNEAL_TOKEN": token})
-            found = {row["subject"]: row for row in asking.json("doctor")["checks"]}
-            assert found["server"]["seen"].endswith("is ready, its worker too")
-            assert found["its targets"]["seen"] == f"version {__version__}, 1 target"
-        finally:
-            served.send_signal(signal.SIGTERM)
-        assert served.wait(PATIENCE) == 0, log.read_text()
-    gone = {row["subject"]: row for row in asking.json("doctor", code=1)["checks"]}["server"]
-    assert "can't be reached" in gone["problems"][0]["message"]
-
-
-def test_check_fits_a_terminal_of_80_columns(shop: Shop, place: Path) -> None:
-    begun(shop, place, "github")
-    code, shown = typed(["anneal", "check"], environ=environ(shop, place), cwd=place)
-    rows = shown.splitlines()
-    assert (code, rows[0].split()) == (1, ["SUBJECT", "VERDICT", "SEEN"])
-    assert too_wide("\n".join(row for row in rows if not row.lstrip().startswith("→"))) == [], "what is to be copied is never broken"
-    subjects = [row[:15].strip() for row in rows if row[:1].isalpha()]
-    assert subjects == ["SUBJECT", "configuration", "webhooks", "credentials", "queue", "git", "cluster", "render", "rights", "plan"]
-    assert '    → export GITHUB_WEBHOOK_SECRET="$(openssl rand -hex 32)"' in rows
 
 
 def test_check_of_a_private_repository_prints_the_credentials_block(shop: Shop) -> None:
@@ -178,22 +58,3 @@ def test_a_kind_that_isnt_served_hides_no_other_mistake(shop: Shop) -> None:
     assert (found["rights"]["verdict"], found["plan"]["verdict"]) == ("ok", "failed")
     assert "tea.example.com/v1" in told
     assert "elsewhere" in told
-
-
-def test_a_chart_beside_manifests_is_named_with_the_command_that_applies_it_and_the_one_that_leaves_it_out(
-    shop: Shop, tmp_path: Path, place: Path, kubectl: Kubectl, renderers: Path
-) -> None:
-    chart = tmp_path / "beside" / "my chart"
-    (chart / "templates").mkdir(parents=True)
-    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 0.1.0\n")
-    (chart / "templates" / "web.yaml").write_text(document("ConfigMap", "{{ .Release.Name }}"))
-    (chart.parent / "one.yaml").write_text(document("ConfigMap", "beside"))
-    flags = ("--name", "shop", "-n", shop.namespace, "--state-namespace", shop.namespace)
-    refused = shop.cli("apply", "-f", str(chart.parent), *flags, code=1).stderr
-    assert refused.startswith(f"{chart}/: a Helm chart (Chart.yaml): Helm makes its objects, and this renderer reads plain manifests\n")
-    shown, _, rest = refused.splitlines()[1].strip().partition("; or ")
-    leaves_out = rest.partition("or leave it out: ")[2]
-    done = shell(shop, place, f"{shown} --state-namespace {shop.namespace}", leaves_out)
-    assert done.returncode == 0, done.stderr
-    assert "beside created" in shop.cli("apply", "-f", str(chart.parent), *flags).stdout
-    assert {name for name in ("beside", "shop-my-chart") if kubectl.has("configmap", name, shop.namespace)} == {"beside", "shop-my-chart"}

@@ -26,6 +26,7 @@ from handler.cluster.connect import ClusterConnection, connect
 from handler.config.settings import Cluster, Eks
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, ServerPinned
 from infra.moto import ACCOUNT, KEYS, REGION, Moto
+from tests.patience import PATIENCE
 from tests.rooms.cluster.faulty_proxy import Handler, Wire
 from tests.rooms.source.certificates import Authority
 
@@ -97,7 +98,7 @@ def test_eks_tokens_are_renewed_before_they_expire_by_one_thread_while_others_us
     assert made.token(Eks("prod")) == first
     times[0] += 1
     assert made.token(Eks("prod")) == first, "whoever asks gets the one that still holds"
-    made._renewals[Eks("prod")].join(30)
+    made._renewals[Eks("prod")].join(PATIENCE)
     second = made.token(Eks("prod"))
     assert second != first
     assert made.token(Eks("prod"), fresh=True) not in (first, second)

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from handler.cli.group import anneal
 from infra.githost import Host, Work
 from infra.renderers.build import binaries
+from tests.patience import PATIENCE
 from tests.rooms.render.kustomize_trees import CHART, charted, config, public_tools
 from tests.rooms.render.nix_modules import LIB, module, nix_tools
 from tests.rooms.source.chart_servers import ChartHost, directory, helm, packed
@@ -61,7 +62,7 @@ def named(path: Path | str) -> list[str]:
 
 def built(path: Path) -> list[Any]:
     """The names of what `kustomize build` prints."""
-    done = subprocess.run([binaries() / "kustomize", "build", path], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([binaries() / "kustomize", "build", path], capture_output=True, text=True, check=True, timeout=PATIENCE)
     return [line.partition("name: ")[2] for line in done.stdout.splitlines() if line.startswith("  name: ")]
 
 

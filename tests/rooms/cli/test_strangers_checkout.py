@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_process import typed_in
+from tests.patience import PATIENCE
 from tests.terminal import EOF, INTERRUPT, typed
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -100,10 +102,7 @@ def environ(checkout: Path) -> dict[str, str]:
 
 def run(checkout: Path, command: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a line of shell where no terminal is."""
-    given = {**environ(checkout), **more}
-    return subprocess.run(
-        ["sh", "-c", command], cwd=checkout, env=given, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
+    return typed_in(command, {**environ(checkout), **more}, checkout, "sh")
 
 
 def at_terminal(checkout: Path, command: str, *answers: str) -> tuple[int, str]:
@@ -141,14 +140,6 @@ def test_without_a_terminal_nothing_is_sent_or_run(checkout: Path, stranger: Lis
     assert done.returncode == ("|" not in command)
 
 
-@pytest.mark.parametrize("command", ["anneal render a", "anneal suspend a --reason 'no; touch PWNED'"])
-def test_the_way_out_that_is_printed_works_pasted(checkout: Path, stranger: Listener, command: str) -> None:
-    line = run(checkout, command).stderr.strip().splitlines()[-1].strip()
-    assert line.startswith("anneal ")
-    run(checkout, line)
-    assert (stranger.got != [] or (checkout / "ran").exists(), (checkout / "PWNED").exists()) == (True, False)
-
-
 def test_a_terminal_asks_and_lists_all_that_is_named(checkout: Path, stranger: Listener) -> None:
     code, shown = at_terminal(checkout, "anneal render a", "")
     assert (code, harmless(checkout, stranger)) == (1, True)
@@ -183,23 +174,6 @@ def test_yes_is_remembered_until_something_else_is_named(checkout: Path, strange
     file.write_text(file.read_text().replace("home/key", "home/.netrc"))
     stranger.got.clear()
     assert at_terminal(checkout, "anneal render a", "n")[0] == 1, "another file is asked for again"
-    assert harmless(checkout, stranger)
-
-
-@pytest.mark.parametrize("kind", ["link", "readable", "directory"])
-def test_what_others_may_have_written_isnt_believed(checkout: Path, stranger: Listener, kind: str) -> None:
-    at_terminal(checkout, "anneal render a", "y")
-    (state,) = (checkout.parent / "home").rglob("trusted/*")
-    if kind == "link":
-        (checkout / "state").write_text(state.read_text())
-        (checkout / "state").chmod(0o600)
-        state.unlink()
-        state.symlink_to(checkout / "state")
-    else:
-        (state if kind == "readable" else state.parent).chmod(0o755)
-    stranger.got.clear()
-    (checkout / "ran").unlink(missing_ok=True)
-    assert run(checkout, "anneal render a").returncode == 1
     assert harmless(checkout, stranger)
 
 
@@ -360,6 +334,6 @@ def test_serve_loads_no_code_of_the_working_directory(checkout: Path, stranger: 
 
 
 def _asked(port: int) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as asking:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as asking:
         asking.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
         return asking.recv(4096)

@@ -16,6 +16,7 @@ from handler.cluster.write import Writer
 from handler.config.settings import Cluster
 from handler.model.names import Resource
 from tests.fakes.apiserver import ApiServer, FakeConnection
+from tests.patience import until
 from tests.rooms.cluster.both_api_servers import Side, config_map
 from tests.rooms.cluster.faulty_proxy import Wire
 
@@ -42,6 +43,18 @@ def kind(discovery: Discovery) -> Kind:
         return found
 
     return find
+
+
+def refreshed(discovery: Discovery, look: Callable[[], Any]) -> Any:
+    """Look, and refresh until it is there: the aggregator takes a moment."""
+
+    def found() -> Any:
+        if seen := look():
+            return seen
+        discovery.refresh()
+        return None
+
+    return until(found, "it never appeared")
 
 
 @pytest.fixture

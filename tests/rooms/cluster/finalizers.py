@@ -9,8 +9,6 @@ from typing import Any
 from handler.cluster.api import Api
 from handler.model.names import Resource
 
-PATIENCE = 120.0
-
 
 def once(act: Callable[[], Any], when: Callable[[], bool]) -> Callable[[], None]:
     """Return what a wait asks several times a second: it acts once, as soon as that holds."""

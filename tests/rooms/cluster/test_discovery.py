@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +12,8 @@ from handler.cluster.discovery import Discovery
 from handler.cluster.wait_until import until, until_gone
 from handler.cluster.write import Writer
 from handler.model.names import GroupKind, identity_of
-from tests.rooms.cluster.conftest import Apply, Kind
+from tests.patience import PATIENCE
+from tests.rooms.cluster.conftest import Apply, Kind, refreshed
 from tests.rooms.cluster.faulty_proxy import Wire
 
 
@@ -44,7 +44,7 @@ def crd(apply: Apply, api: Api, writer: Writer, kind: Kind, namespace: str) -> I
     yield live
     resource, identity = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition"), identity_of(live)
     writer.delete(resource, identity, live["metadata"]["uid"])
-    assert until_gone(api, [(resource, identity, live["metadata"]["uid"])], 120) == []
+    assert until_gone(api, [(resource, identity, live["metadata"]["uid"])], PATIENCE) == []
 
 
 def test_all_kinds_are_known_after_two_requests(api: Api, discovery: Discovery) -> None:
@@ -75,8 +75,10 @@ def test_a_new_crd_is_seen_after_refresh(api: Api, discovery: Discovery, crd: di
     group = crd["metadata"]["name"].removeprefix("widgets.")
     discovery.refresh()
     resource = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-    assert until(api, [(resource, identity_of(crd))], established, 120) == []
-    _await(discovery, lambda: all(discovery.find(f"{group}/{version}", "Widget") for version in ("v1", "v1alpha1")))  # one after the other
+    assert until(api, [(resource, identity_of(crd))], established, PATIENCE) == []
+    refreshed(
+        discovery, lambda: all(discovery.find(f"{group}/{version}", "Widget") for version in ("v1", "v1alpha1"))
+    )  # one after the other
     found = discovery.preferred(GroupKind(group, "Widget"))
     assert found
     assert (found.version, found.namespaced) == ("v1", True)
@@ -92,15 +94,5 @@ def test_classic_discovery_says_the_same(wire: Wire, through: Callable[..., Api]
         classic.refresh()
         return {row.group_kind for row in classic.listable()} == {row.group_kind for row in discovery.listable()}
 
-    _await(discovery, alike)  # another test's CRD may come or go between the two looks
+    refreshed(discovery, alike)  # another test's CRD may come or go between the two looks
     assert classic.find("apps/v1", "Deployment") == discovery.find("apps/v1", "Deployment")
-
-
-def _await(discovery: Discovery, look: Callable[[], Any]) -> Any:
-    """Refresh until it is there: the aggregator takes a moment."""
-    end = time.monotonic() + 120
-    while not (found := look()):
-        assert time.monotonic() < end, "it never appeared"
-        time.sleep(0.2)
-        discovery.refresh()
-    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from handler.cluster.evidence import Evidence
 from handler.model.names import Identity, Resource
 from infra.controlplane.pod_failures import FATE, LOG
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 from tests.rooms.cluster.faulty_proxy import Wire, refuse
 
 POD = Resource("", "v1", "Pod", "pods", namespaced=True)
@@ -23,12 +23,9 @@ POD = Resource("", "v1", "Pod", "pods", namespaced=True)
 @pytest.fixture
 def pod(kubectl: Kubectl, namespace: str) -> dict[str, Any]:
     """A pod that restarts for ever, once it has said so."""
-    kubectl.run("wait", "serviceaccount", "default", "-n", namespace, "--for=create", "--timeout=110s")  # a controller makes it
+    kubectl.run("wait", "serviceaccount", "default", "-n", namespace, "--for=create", f"--timeout={PATIENCE:g}s")  # a controller makes it
     kubectl.run("run", "api", "-n", namespace, "--image=api:1", "--labels=app=api", f"--annotations={FATE}=crash-loop")
-    end = time.monotonic() + 120
-    while "BackOff" not in kubectl.run("get", "events", "-n", namespace):
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until(lambda: "BackOff" in kubectl.run("get", "events", "-n", namespace))
     found: dict[str, Any] = kubectl("get", "pod", "api", "-n", namespace)
     return found
 
@@ -60,11 +57,13 @@ def test_events_are_read_under_the_name_that_may_be_read(kubectl: Kubectl, api: 
     kubectl.run("create", "serviceaccount", "newer", "-n", namespace)
     kubectl.run("create", "-f", "-", given=json.dumps(role))
     kubectl.run("create", "rolebinding", "newer", "-n", namespace, "--role=newer", f"--serviceaccount={namespace}:newer")
-    reads = Evidence(Api(api.connection, impersonate=f"{namespace}/newer"))
     assert pod
-    end = time.monotonic() + 60
-    while not reads.warnings(namespace) and time.monotonic() < end:  # RBAC is read by its own watches
-        reads = Evidence(Api(api.connection, impersonate=f"{namespace}/newer"))
+
+    def permitted() -> Evidence | None:
+        found = Evidence(Api(api.connection, impersonate=f"{namespace}/newer"))
+        return found if found.warnings(namespace) else None
+
+    reads = until(permitted)  # RBAC is read by its own watches
     assert [(event["reason"], event["note"]) for event in reads.warnings(namespace)] == [
         ("BackOff", "Back-off restarting failed container main")
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,10 +24,10 @@ from handler.model.result import Outcome, Result
 from handler.model.run_event import RunEnded, RunPhase
 from handler.state.record import Attempt, Progress, RunStatus, State, StepRecord
 from handler.state.record_format import stamp
-from tests.rooms.cluster.conftest import Apply, Kind
+from tests.patience import PATIENCE
+from tests.rooms.cluster.conftest import Apply, Kind, refreshed
 
 COMMIT, NOON = "a" * 40, "2026-03-01T12:00:00Z"
-SOON = 120.0
 CONDITION = {
     "type": "object",
     "required": ["type", "status"],
@@ -95,18 +94,14 @@ def widget(
     group = f"{namespace}.example.com"
     definition = apply(crd(group, "Widget", subresource=request.param))
     resource, identity = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition"), identity_of(definition)
-    assert until(api, [(resource, identity)], established, SOON) == []
-    end = time.monotonic() + SOON
-    while discovery.find(f"{group}/v1", "Widget") is None:
-        assert time.monotonic() < end, "it never appeared"
-        time.sleep(0.2)
-        discovery.refresh()
+    assert until(api, [(resource, identity)], established, PATIENCE) == []
+    refreshed(discovery, lambda: discovery.find(f"{group}/v1", "Widget"))
     apply({"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "a", "namespace": namespace}, "spec": {"size": 1}})
     live = api.get(kind(f"{group}/v1", "Widget").path(namespace, "a"))
     assert live
     yield live
     writer.delete(resource, identity, definition["metadata"]["uid"])
-    assert until_gone(api, [(resource, identity, definition["metadata"]["uid"])], SOON) == []
+    assert until_gone(api, [(resource, identity, definition["metadata"]["uid"])], PATIENCE) == []
 
 
 def instance_of(live: dict[str, Any]) -> InstanceTarget:
@@ -133,7 +128,7 @@ def test_how_a_run_goes_stands_in_the_status_and_changes_no_instance(api: Api, d
     statuses = InstanceStatuses(ways, lambda name: target if name == target.name else None)
 
     def read() -> dict[str, Any]:
-        assert statuses.settle(SOON)
+        assert statuses.settle(PATIENCE)
         live = api.get(known.path(widget["metadata"]["namespace"], "a"))
         assert live
         return live
@@ -171,16 +166,14 @@ def test_a_status_that_would_empty_managed_fields_isnt_written(
         {**first, "name": name, "storage": name == "v1", "schema": {"openAPIV3Schema": with_spec(spec)}} for name, spec in specs.items()
     ]
     api.put(path, definition)
-    end = time.monotonic() + SOON
-    while discovery.find(f"{group}/v2", "Widget") is None or not (live := api.get(kind(f"{group}/v2", "Widget").path(space, "a"))):
-        assert time.monotonic() < end, "v2 never appeared"
-        time.sleep(0.2)
-        discovery.refresh()
+    live = refreshed(
+        discovery, lambda: api.get(kind(f"{group}/v2", "Widget").path(space, "a")) if discovery.find(f"{group}/v2", "Widget") else None
+    )
     target = instance_of(live)
     ways = Ways(api, discovery, State(target.name, "default", "cluster", commit=COMMIT, status=RunStatus("applied", since=stamp(0))))
     statuses = InstanceStatuses(ways, lambda name: target if name == target.name else None)
     statuses.hear(RunEnded(Job(target.name, "tick"), Result(target.name, Outcome.APPLIED, recorded=True, generation=1), 1.0))
-    assert statuses.settle(SOON)
+    assert statuses.settle(PATIENCE)
     after = api.get(kind(f"{group}/v2", "Widget").path(space, "a"))
     assert after
     assert after["metadata"] == live["metadata"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from handler.model.backoff import Backoff
 from handler.model.errors import AccessDenied, ApiRefused
 from handler.model.names import Resource, identity_of
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.faulty_proxy import Handler, Trick, Wire, refuse
 
@@ -47,13 +47,6 @@ def lister() -> Iterator[Made]:
         each.close()
 
 
-def until(condition: Callable[[], Any]) -> None:
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def data_of(followed: Followed, namespace: str, name: str = "a") -> str:
     item = followed.get(namespace, name)
     return str(item["data"]["a"]) if item else ""
@@ -70,7 +63,7 @@ def test_a_watch_that_is_cut_is_resumed_without_another_list(
     apply(config_map(namespace, "a", {"a": "1"}))
     heard = list[LiveChange]()
     followed = lister(through()).follow(kind("v1", "ConfigMap"), namespace, hear=heard.append)
-    assert followed.wait(120)
+    assert followed.wait(PATIENCE)
     until(wire.cut)
     apply(config_map(namespace, "a", {"a": "2"}))
     until(lambda: data_of(followed, namespace) == "2")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from handler.model.errors import AnnealError
 from handler.model.names import Resource
 from tests.e2e.documents import Document, config_map, definition, deployment, job
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 from tests.rooms.cluster.conftest import Kind
 
 CANARY, FORMER = "canary-7f3a9c", "former-55b0d2"
@@ -67,7 +67,7 @@ def test_a_workload_is_refused_without_the_values_of_its_secret_variables(
 def test_a_dump_and_a_diff_of_the_object_lose_their_values(
     said: Callable[[Document], str], writer: Writer, kind: Kind, kubectl: Kubectl, namespace: str
 ) -> None:
-    kubectl.run("wait", "serviceaccount", "default", "-n", namespace, "--for=create", "--timeout=110s")  # a controller makes it
+    kubectl.run("wait", "serviceaccount", "default", "-n", namespace, "--for=create", f"--timeout={PATIENCE:g}s")  # a controller makes it
     template = with_env(job(namespace, "migrate"), [{**PASSWORD, "value": FORMER}])
     pod = {**config_map(namespace, "p"), "kind": "Pod", "spec": copy.deepcopy(template["spec"]["template"]["spec"])}
     del pod["data"]
@@ -131,12 +131,9 @@ def offers(connection: ClusterConnection, kubectl: Kubectl) -> Iterator[Resource
     crd = definition(group)
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = PROPERTIES
     kubectl.apply(crd)
-    kubectl.run("wait", "crd", crd["metadata"]["name"], "--for=condition=Established", "--timeout=110s")
+    kubectl.run("wait", "crd", crd["metadata"]["name"], "--for=condition=Established", f"--timeout={PATIENCE:g}s")
     resource = Resource(group, "v1", "Offer", "offers", namespaced=True)
-    end = time.monotonic() + 110
-    while api.get(resource.path("default")) is None:
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until(lambda: api.get(resource.path("default")))
     yield resource
     kubectl.run("delete", "crd", crd["metadata"]["name"])
 
@@ -184,16 +181,19 @@ def test_an_admission_policy_that_quotes_a_value_is_told_without_it(
         "kind": "ValidatingAdmissionPolicyBinding",
         "spec": {"policyName": namespace, "validationActions": ["Deny"]},
     }
-    resource, text, end = kind("v1", "ConfigMap"), "", time.monotonic() + 110
+    resource = kind("v1", "ConfigMap")
+
+    def refusal() -> str:
+        try:
+            DryRunner(api).apply(resource, config_map(namespace, "a", {"password": CANARY}))
+        except AnnealError as error:
+            return str(error)
+        return ""
+
     for document in (policy, binding):
         writer.apply(kind(document["apiVersion"], document["kind"]), document)
     try:
-        while not text:  # the server reads its policies by a watch
-            assert time.monotonic() < end
-            try:
-                DryRunner(api).apply(resource, config_map(namespace, "a", {"password": CANARY}))
-            except AnnealError as error:
-                text = str(error)
+        text = until(refusal)  # the server reads its policies by a watch
         live = writer.apply(resource, config_map(namespace, "b"))
         with pytest.raises(AnnealError) as refused:
             DryRunner(api).become(resource, {**live, "data": {}}, config_map(namespace, "b", {"password": CANARY}))

@@ -21,6 +21,7 @@ from handler.cluster.write import Writer
 from handler.config.settings import Cluster
 from handler.model.errors import AccessDenied, ClusterUnavailable, KubeconfigInvalid, LeaseLost, Moved, StateInvalid
 from handler.model.names import Identity, identity_of
+from tests.patience import until
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.faulty_proxy import Trick, Wire, half, refuse, reset_after, reset_before
 
@@ -184,8 +185,7 @@ def test_the_servers_clock_goes_on_between_answers(api: Api) -> None:
     assert before - 1.1 <= api.server_time() <= time.time() + 0.1
     asked = api.requests
     first = api.server_time()
-    time.sleep(0.05)
-    assert api.server_time() > first
+    until(lambda: api.server_time() > first)
     assert api.requests == asked == 1
 
 
@@ -212,19 +212,9 @@ def _sees_nothing(api: Api, path: str) -> bool:
         return False
 
 
-def _eventually(look: Callable[[], bool]) -> bool:
-    """RBAC's own cache takes a moment."""
-    end = time.monotonic() + 60
-    while not look():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 def test_an_impersonated_target_sees_its_namespaces_and_no_more(api: Api, apply: Apply, kind: Kind, namespace: str) -> None:
     weak = Api(api.connection, impersonate=account(apply, namespace, ["get", "list", "patch", "create"]))
-    assert _eventually(lambda: allowed(weak, [AccessRule("list", "", "configmaps", namespace)]) == [True])
+    until(lambda: allowed(weak, [AccessRule("list", "", "configmaps", namespace)]) == [True])
     apply(config_map(namespace, "a", labels={"a": "b"}))
     resource = kind("v1", "ConfigMap")
     assert [item["metadata"]["name"] for item in members(weak, [resource], "a=b", (namespace,))] == ["a"]
@@ -242,7 +232,7 @@ def test_rights_are_asked_by_self_subject_access_review(api: Api, apply: Apply, 
         AccessRule("get", "", "configmaps"),
         AccessRule("get", "", "configmaps", namespace, "a"),
     ]
-    assert _eventually(lambda: allowed(weak, rules) == [True, False, False, True])
+    until(lambda: allowed(weak, rules) == [True, False, False, True])
     assert allowed(api, rules) == [True] * 4
     assert str(rules[1]) == f'add to its Role in {namespace}: {{apiGroups: [""], resources: [configmaps], verbs: [delete]}}'
 
@@ -256,12 +246,12 @@ def test_who_may_not_impersonate_is_told_the_rule(api: Api, apply: Apply, namesp
     weak.write_text(yaml.safe_dump(config))
     connection = connect(Cluster(), kubeconfig=str(weak), environ={})
     path = f"/api/v1/namespaces/{namespace}/configmaps/absent"
-    assert _eventually(lambda: allowed(Api(connection), [AccessRule("get", "", "configmaps", namespace)]) == [True])
+    until(lambda: allowed(Api(connection), [AccessRule("get", "", "configmaps", namespace)]) == [True])
     assert Api(connection).get(path) is None
     with pytest.raises(AccessDenied, match=r'resources: \["serviceaccounts"\], verbs: \["impersonate"\]'):
         Api(connection, impersonate=subject).get(path)
     grant(apply, namespace, "impersonates", [{"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"]}])
-    assert _eventually(lambda: _sees_nothing(Api(connection, impersonate=subject), path))
+    until(lambda: _sees_nothing(Api(connection, impersonate=subject), path))
 
 
 def test_state_objects_are_swapped_never_overwritten(api: Api, namespace: str) -> None:

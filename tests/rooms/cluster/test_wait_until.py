@@ -14,9 +14,10 @@ from handler.cluster.wait_until import until, until_gone
 from handler.cluster.write import Writer
 from handler.model.errors import AccessDenied, LeaseLost
 from handler.model.names import Identity, Resource, identity_of
+from tests.patience import PATIENCE
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.faulty_proxy import Handler, Wire, refuse
-from tests.rooms.cluster.finalizers import PATIENCE, drop_finalizers, once
+from tests.rooms.cluster.finalizers import drop_finalizers, once
 
 
 def done(item: dict[str, Any]) -> bool:
@@ -149,7 +150,7 @@ def test_stop_ends_the_wait_at_once(api: Api, apply: Apply, kind: Kind, namespac
     with pytest.raises(LeaseLost):
         until(api, [(kind("v1", "ConfigMap"), identity_of(live))], done, PATIENCE, stop)
     for thread in [thread for thread in threading.enumerate() if thread.name == "watch-configmaps"]:
-        thread.join(60)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 

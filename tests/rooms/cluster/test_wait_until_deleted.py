@@ -12,8 +12,9 @@ from handler.engine.apply import wait_deleted
 from handler.engine.apply.wait_deleted import wait_until_gone
 from handler.model.errors import Problem, StillDeleting
 from handler.model.names import identity_of
+from tests.patience import PATIENCE
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
-from tests.rooms.cluster.finalizers import PATIENCE, drop_finalizers, once
+from tests.rooms.cluster.finalizers import drop_finalizers, once
 
 HELD = "anneal.dev/test"
 

@@ -16,6 +16,7 @@ from handler.cluster.api import Api
 from handler.cluster.wait_until import follow, until
 from handler.model.names import Identity, Resource, identity_of
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.faulty_proxy import Handler, Trick, Wire, refuse
 
@@ -80,7 +81,7 @@ def test_with_cluster_wide_rights_one_list_and_one_watch_serve_all_namespaces(
             watched.set()
             change()
 
-    assert follow(through(), wanted, is_done, 120, stop, f"{LABEL}={spaces[0]}", everywhere=everywhere)
+    assert follow(through(), wanted, is_done, PATIENCE, stop, f"{LABEL}={spaces[0]}", everywhere=everywhere)
     assert (len(lists(wire)), len(watches(wire))) == (requests, requests)
     assert all(("/namespaces/" in path) is not everywhere for _, path in wire.seen)
 
@@ -105,7 +106,7 @@ def test_a_list_is_read_in_pages_and_begun_anew_when_its_token_expires(
     wanted = wanted_of(apply, kind, *((namespace, f"c{number}") for number in range(5)), data="done")
     wire.only = lambda method, path: "continue=" in path
     wire.tricks = [refuse(410)]
-    assert follow(through(), wanted, is_done, 120, selector=f"{LABEL}={namespace}")
+    assert follow(through(), wanted, is_done, PATIENCE, selector=f"{LABEL}={namespace}")
     assert ["continue=" in path for path in lists(wire)] == [False, True, False, True, True]
 
 
@@ -122,7 +123,7 @@ def test_an_expired_version_in_the_middle_of_a_watch_lists_again(
 
     wanted = wanted_of(apply, kind, (namespace, "a"))
     wire.only, wire.tricks = lambda method, path: "watch=true" in path, [expire]
-    assert until(through(), wanted, done, 120) == []
+    assert until(through(), wanted, done, PATIENCE) == []
     assert len(lists(wire)) == 2
 
 
@@ -134,12 +135,12 @@ def test_a_watch_that_says_nothing_is_resumed_where_it_was(wire: Wire, through: 
         handler.start(200, {"Content-Type": "application/json", "Connection": "close"})
         handler.close_connection = True
         change()
-        ended.wait(120)
+        ended.wait(PATIENCE)
         return False
 
     wanted = wanted_of(apply, kind, (namespace, "a"))
     wire.only, wire.tricks = lambda method, path: "watch=true" in path, [hang]
-    assert until(through(silence=0.5), wanted, done, 120) == []
+    assert until(through(silence=0.5), wanted, done, PATIENCE) == []
     ended.set()
     assert len(lists(wire)) == 1, "it knew where it was"
     assert len(watches(wire)) >= 2, "the next may be silent for as long where the machine is busy"
@@ -165,7 +166,7 @@ def test_credentials_that_ended_are_loaded_anew_in_the_middle_of_a_wait(
     wire.only = lambda method, path: "watch=true" in path
     tricks: list[Trick] = [end, listen]
     wire.tricks = tricks
-    assert until(through(), wanted, done, 120) == []
+    assert until(through(), wanted, done, PATIENCE) == []
     assert heard == ["Bearer unused-by-the-proxy", "Bearer a-new-one"]
     assert len(lists(wire)) == 1
 
@@ -187,7 +188,7 @@ def test_watch_events_queue_in_bounded_numbers(api: Api, apply: Apply, kind: Kin
         seen.append(identity.name)
         return is_done(identity, live)
 
-    assert follow(api, wanted, judge, 30, selector=f"{LABEL}={namespace}")
+    assert follow(api, wanted, judge, PATIENCE, selector=f"{LABEL}={namespace}")
     assert sorted(seen) == [f"c{number:02}" for number in range(12)]
     assert 1 <= most[0] <= 3
 
@@ -200,4 +201,4 @@ def test_an_object_healthy_by_time_alone_ends_the_wait(api: Api, apply: Apply, k
         calls[0] += 1
         return [identity for _, identity in wanted] if calls[0] == 3 else []
 
-    assert follow(api, wanted, is_done, 120, stop, f"{LABEL}={namespace}")
+    assert follow(api, wanted, is_done, PATIENCE, stop, f"{LABEL}={namespace}")

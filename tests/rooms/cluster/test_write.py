@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from handler.cluster.parallel import parallel
 from handler.cluster.write import DryRunner, Writer
 from handler.model.errors import AccessDenied, ApiRefused, LeaseLost, Moved, NotReady
 from handler.model.names import Identity, Resource, identity_of
+from tests.patience import until
 from tests.rooms.cluster.conftest import Apply, Kind, config_map
 from tests.rooms.cluster.faulty_proxy import Wire
 
@@ -245,9 +245,7 @@ def test_admission_that_says_403_is_the_authors_but_rbac_the_operators(api: Api,
         "spec": {"hostNetwork": True, "containers": [{"name": "c", "image": "i"}]},
     }
     apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}})
-    end = time.monotonic() + 60
-    while _admitted(api, kind("v1", "Pod"), pod):  # admission hears of the label by a watch of its own
-        assert time.monotonic() < end
+    until(lambda: not _admitted(api, kind("v1", "Pod"), pod))  # admission hears of the label by a watch of its own
     with pytest.raises(ApiRefused, match="PodSecurity") as caught:
         DryRunner(api).apply(kind("v1", "Pod"), pod)
     assert caught.value.status == 403

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from infra.lambdaruntime import Function, FunctionFailed
+from tests.patience import PATIENCE
 
 CODE = """
 import threading
@@ -47,7 +48,7 @@ def function(tmp_path: Path) -> Iterator[Callable[[str], Function]]:
 
 def test_a_process_serves_one_event_after_another(function: Callable[[str], Function]) -> None:
     count = function("count")
-    assert [count.invoke({"number": number}, 30) for number in (1, 2)] == [
+    assert [count.invoke({"number": number}, PATIENCE) for number in (1, 2)] == [
         {"calls": 1, "given": {"number": 1}, "in time": True},
         {"calls": 2, "given": {"number": 2}, "in time": True},
     ]
@@ -64,8 +65,8 @@ def test_an_exception_of_a_function_is_reported(function: Callable[[str], Functi
 
 def test_a_function_over_its_deadline_is_killed_and_started_again(function: Callable[[str], Function]) -> None:
     hang = function("hang")
-    assert hang.invoke("there", 60) == "there"
+    assert hang.invoke("there", PATIENCE) == "there"
     with pytest.raises(FunctionFailed, match="was ended after"):
         hang.invoke("hang", 0.2)
-    assert hang.invoke("there again", 60) == "there again"
+    assert hang.invoke("there again", PATIENCE) == "there again"
     assert hang.starts == 2

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from handler.functions.gateway import SAFETY
-from handler.inspect.plan_questions import PATIENCE
 from tests.packing import ROOT
 
 FUNCTIONS = ("webhook", "worker", "tick", "codecommit", "api")
@@ -85,19 +83,6 @@ def statements(made: dict[str, Any], function: str) -> list[dict[str, Any]]:
 def actions(statement: dict[str, Any]) -> set[str]:
     found = statement["Action"]
     return {found} if isinstance(found, str) else set(found)
-
-
-def test_a_function_runs_as_the_package_was_made_for(made: dict[str, Any]) -> None:
-    functions = of_type(made, "Lambda::Function")
-    assert {each["Handler"] for each in functions.values()} == {f"handler.functions.{name}" for name in FUNCTIONS}
-    for function in functions.values():
-        assert (function["Runtime"], function["Architectures"], function["TracingConfig"]) == ("python3.13", ["arm64"], {"Mode": "Active"})
-        variables = {"ANNEAL_CONFIG": "/var/task/anneal.yaml", "ANNEAL_QUEUE_URL": {"Ref": "Queue"}}
-        assert function["Environment"]["Variables"] == variables
-    assert functions["WebhookLambdaFunction"]["Timeout"] == 10
-    worker, api = functions["WorkerLambdaFunction"], functions["ApiLambdaFunction"]
-    assert api["MemorySize"] == worker["MemorySize"], "it renders for the page what the worker does"
-    assert api["Timeout"] > PATIENCE + SAFETY, "a plan may take that long"
 
 
 def test_each_function_has_a_role_of_its_own_with_what_it_does_and_no_more(made: dict[str, Any]) -> None:
@@ -203,16 +188,6 @@ def test_two_functions_have_a_lambda_url_or_an_http_api(made: dict[str, Any], ar
     assert routes == {"POST /webhooks/{provider}", "$default"}
 
 
-def test_the_worker_can_be_an_image(made: dict[str, Any], arm64: Path, tmp_path: Path) -> None:
-    uri = f"123456789012.dkr.ecr.eu-central-1.amazonaws.com/anneal@sha256:{'0' * 64}"
-    other = template(arm64, tmp_path / "image", "--param", "worker=image", "--param", f"image={uri}", "--param", "concurrency=9")
-    worker = of_type(other, "Lambda::Function")["WorkerLambdaFunction"]
-    assert (worker["PackageType"], worker["Code"]) == ("Image", {"ImageUri": uri})
-    assert worker["ImageConfig"] == {"Command": ["handler.functions.worker"]}
-    assert (worker["Architectures"], worker["Timeout"]) == (["arm64"], 300)
-    assert of_type(other, "Lambda::EventSourceMapping") == of_type(made, "Lambda::EventSourceMapping")
-
-
 @pytest.fixture
 def checkout(tmp_path: Path, arm64: Path) -> Path:
     """A checkout of what osls reads."""
@@ -235,10 +210,3 @@ def test_without_a_package_it_says_how_to_make_one(checkout: Path) -> None:
     done = osls(checkout)
     assert done.returncode == 1
     assert "scripts/package --config FILE" in done.stderr
-
-
-@pytest.mark.parametrize("command", ["info", "remove"])
-def test_what_is_deployed_is_asked_without_a_package(checkout: Path, command: str) -> None:
-    done = run(checkout, command, AWS_ENDPOINT_URL="http://127.0.0.1:1")
-    assert "Cannot resolve" not in done.stdout + done.stderr
-    assert "127.0.0.1:1" in done.stdout + done.stderr, "it had asked for the stack"

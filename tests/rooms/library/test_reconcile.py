@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from kubernetes import config as vendor_config
 from handler.library import Client, Lister, ReconcileFailed, reconcile
 from handler.model.names import Identity
 from tests.kubectl import Kubectl
+from tests.patience import until
 from tests.rooms.cluster.faulty_proxy import Wire
 
 LABELS = {"app": "shop"}
@@ -67,13 +67,6 @@ def deployment(namespace: str, image: str = "none:1") -> vendor.V1Deployment:
 def config(namespace: str, name: str = "settings", value: str = "1") -> dict[str, Any]:
     metadata = {"name": name, "namespace": namespace, "labels": LABELS}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": value}}
-
-
-def until(condition: Callable[[], Any]) -> None:
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def reads_of(wire: Wire, *places: str) -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 
 from handler import __version__
 from infra.renderers import nix
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 PKGS = """{
@@ -40,7 +41,7 @@ def evaluated(place: Path, expression: str) -> Any:
     home = {"HOME": str(place), "NIX_STATE_DIR": str(place), "NIX_CONF_DIR": str(place), "NIX_STORE_DIR": "/nix/store"}
     libraries = {"LD_LIBRARY_PATH": str(program.resolve().parent.parent / "lib" / "nix")}
     command = [str(program), "--eval", "--strict", "--json", "--readonly-mode", "--store", "dummy://", "-E", expression]
-    done = subprocess.run(command, env={**os.environ, **home, **libraries}, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, env={**os.environ, **home, **libraries}, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

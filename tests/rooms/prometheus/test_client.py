@@ -45,7 +45,7 @@ def test_a_range_query_has_a_sample_for_each_step_the_newest_last(metrics: Prome
     found = metrics.query("", "time()", 10, 2.5)
     times = [moment[0].value for moment in found]
     assert [round(after - first, 1) for first, after in pairwise(times)] == [2.5] * 4
-    assert times[-1] == pytest.approx(before, abs=30)
+    assert before - 1 <= times[-1] <= time.time() + 1
     assert metrics.query("", "nothing_of_that_name", 10, 2.5) == [[]] * 5
     assert len(metrics.query("", "time()", 10, 4)) == 4, "steps divide the time; none is longer than asked"
 

@@ -15,10 +15,12 @@ from pathlib import Path
 
 from handler.render.programs import program_supervisor
 from handler.render.programs.program import Program, ProgramLimits
+from tests.patience import PATIENCE
 
-_PARTS, _PAUSE = 6_000, 0.01
+_PAUSE = 0.01
+_PARTS = int(PATIENCE / _PAUSE)
 """So many parts come before the last one, all but the first without a file, with pauses until the program has acted."""
-_LIMITS = ProgramLimits(output=1 << 20, seconds=300)
+_LIMITS = ProgramLimits(output=1 << 20, seconds=5 * PATIENCE)
 
 
 def main(place: str, path: str, *arguments: str) -> None:

@@ -19,6 +19,7 @@ from handler.render import Sandbox
 from handler.render.jsonnet.jsonnet_output import read_output
 from infra.renderers.build import binaries
 from tests.nightly.differential import ERROR, Answer
+from tests.patience import PATIENCE
 from tests.rooms.render.jsonnet_programs import LIBRARY, rendered
 
 MAIN, AT_ONCE = "deploy/main.jsonnet", 60
@@ -104,7 +105,7 @@ def by_program(found: Sequence[str]) -> list[Answer]:
 
 def _by_program(program: str, place: Path, text: str) -> Answer:
     (place / MAIN).write_text(_program([text]))
-    done = subprocess.run([program, MAIN], cwd=place, capture_output=True, check=False, timeout=60)
+    done = subprocess.run([program, MAIN], cwd=place, capture_output=True, check=False, timeout=PATIENCE)
     if done.returncode:
         return Answer(ERROR, done.stderr.decode(errors="replace")[:200])
     rows = list(read_output(done.stdout, MAIN, given=False))

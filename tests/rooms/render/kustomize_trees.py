@@ -23,6 +23,7 @@ from handler.render.documents import parse
 from handler.render.render_tools import DIRECTORY
 from infra.renderers.build import binaries
 from tests.fakes.source_tree import FakeTree
+from tests.patience import PATIENCE
 
 Files = Mapping[str, str]
 
@@ -93,7 +94,7 @@ def bare(files: Files, path: str, *flags: str) -> list[Any]:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         command = [str(binaries() / "kustomize"), "build", str(Path(directory, path)), *flags]
-        done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE)
     return [value for _, value in parse(done.stdout, "bare.yaml") if value is not None]
 
 

@@ -22,6 +22,7 @@ from handler.render.render_tools import DIRECTORY
 from infra.renderers import nix
 from tests.fakes.source_tree import FakeTree
 from tests.packing import ROOT
+from tests.patience import PATIENCE
 
 Files = Mapping[str, str]
 NIXPKGS = ROOT / "tests" / "nixpkgs"
@@ -85,5 +86,5 @@ def bare(files: Files, expression: str, place: Path) -> Any:
     tool = render_tools.find("nix")
     environment = {**tool.environment, "HOME": str(place), "NIX_STATE_DIR": str(place / "state"), "NIX_CONF_DIR": str(place / "none")}
     command = [tool.path, *("--eval", "--strict", "--json", "--readonly-mode", "--store", "dummy://", "-E"), expression]
-    done = subprocess.run(command, cwd=place, env=os.environ | environment, capture_output=True, check=True, timeout=60)
+    done = subprocess.run(command, cwd=place, env=os.environ | environment, capture_output=True, check=True, timeout=PATIENCE)
     return json.loads(done.stdout)

@@ -22,6 +22,7 @@ from handler.render.sops.decryptor import Decryptor
 from handler.render.target_render import render_target
 from infra.renderers.build import binaries
 from tests.fakes.source_tree import FakeTree
+from tests.patience import PATIENCE
 
 CANARY = "canary-hünter2-value"
 SECRET = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: login}}\nstringData:\n  password: {CANARY}\n  user: ann\n"
@@ -69,7 +70,7 @@ def sops(*arguments: str, given: str | bytes = "", key: str = "", environ: Mappi
     environment = {"HOME": tempfile.gettempdir(), "PATH": os.environ["PATH"], "SOPS_AGE_KEY": key, **(environ or {})}
     data = given.encode() if isinstance(given, str) else given
     command = [str(binaries() / "sops"), "--disable-version-check", *arguments]
-    done = subprocess.run(command, input=data, capture_output=True, env=environment, timeout=60, check=False)
+    done = subprocess.run(command, input=data, capture_output=True, env=environment, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     return done.stdout
 

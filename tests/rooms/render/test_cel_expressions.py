@@ -11,7 +11,7 @@ import pytest
 
 from handler.config.settings import HealthCheckExpr
 from handler.engine.health import custom_health
-from handler.engine.health.custom_health import FUNCTIONS, KILLED, PAUSE, CustomHealth
+from handler.engine.health.custom_health import FUNCTIONS, CustomHealth
 from handler.model.health import Answer, Health, Status
 from handler.model.names import GroupKind, identity_of
 from handler.render.cel_expressions import judge
@@ -202,26 +202,6 @@ def test_an_object_over_the_time_or_memory_limit_is_unknown_and_others_are_judge
     assert judged["Slow"] in ((Status.UNKNOWN, took), (Status.UNKNOWN, "`current` of healthCheckExprs takes more than 10,000 steps on it"))
     assert judged["Large"][0] is Status.UNKNOWN
     assert judged["Large"][1].startswith("healthCheckExprs of Large.example.com: the evaluation takes more ")
-
-
-def test_a_target_whose_objects_kill_child_after_child_is_left_unknown(sandbox: Sandbox) -> None:
-    large = HealthCheckExpr("example.com/v1", "status.a.replace('a', status.a).replace('a', status.a).replace('a', status.a) == ''")
-    objects = [live({"a": "a" * 1000}, f"o{number}") for number in range(9)]
-    found = CustomHealth([large], sandbox).verdicts(objects)
-    assert {health.status for health in found.values()} == {Status.UNKNOWN}
-    spent = [health for health in found.values() if health.message.endswith("other objects of this target have used up the time for all")]
-    assert (len(found), len(spent)) == (9, 9 - KILLED)
-
-
-def test_objects_that_kill_children_keep_the_others_from_their_verdicts_once(sandbox: Sandbox) -> None:
-    large = "has(status.a) && status.a.replace('a', status.a).replace('a', status.a).replace('a', status.a) == ''"
-    entry = HealthCheckExpr("example.com/v1", "status.phase == 'Open'", failed=large)
-    custom = CustomHealth([entry], sandbox)
-    objects = [*(live({"a": "a" * 1000}, f"o{number}") for number in range(KILLED + 1)), live({"phase": "Open"})]
-    tea = identity_of(objects[-1])
-    first = custom.verdicts(objects)[tea]
-    assert (first.status, first.again) == (Status.UNKNOWN, PAUSE), "asked again by whoever wants to know"
-    assert custom.verdicts(objects)[tea].healthy, "what killed children is known by now"
 
 
 def test_no_render_child_is_started_without_health_check_exprs(sandbox: Sandbox) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from handler.config.renderer_settings import ValuesFrom
-from handler.model.errors import AnnealError, ManifestInvalid, PathMissing, Problem, RenderFailed, SourceRefused, ValuesInvalid
+from handler.model.errors import AnnealError, ManifestInvalid, PathMissing, Problem, SourceRefused, ValuesInvalid
 from handler.model.quotation import quoted
 from handler.model.render import RenderRequest
 from handler.render import RENDERERS, Sandbox
@@ -17,7 +17,6 @@ from tests.fakes.source_tree import FakeTree
 from tests.rooms.render.helm_releases import CALLED, CHART, CONFIG, ECHO, Elsewhere, chart, options, rendered, sandbox
 
 __all__ = ["sandbox"]
-
 X = "templates/x.yaml"
 DEEP = '{{ define "deep" }}{{ include "deep" . }}{{ end }}'
 SEE = "see what it renders: helm template deploy --debug"
@@ -26,7 +25,6 @@ SCHEMA = (
     ' "properties": {"replicas": {"type": "integer", "minimum": 3},'
     ' "db": {"properties": {"password": {"pattern": "^[a-z]+$"}, "kind": {"enum": ["a", "b"]}, "host": {"format": "ipv4"}}}}}'
 )
-
 TABLE: dict[str, tuple[Mapping[str, str], Problem]] = {
     "an action that isn't closed": (
         {X: "a: 1\nb: {{ .Values.x\n"},
@@ -295,28 +293,6 @@ def test_a_file_of_the_host_is_never_read(sandbox: Sandbox) -> None:
 def test_a_large_file_pointer_is_refused(sandbox: Sandbox) -> None:
     with pytest.raises(SourceRefused, match=r"deploy/values\.yaml: is a Git LFS pointer"):
         rendered(sandbox, chart({"values.yaml": "version https://git-lfs.github.com/spec/v1\n"}))
-
-
-@pytest.mark.parametrize(
-    ("template", "error"),
-    [
-        ('a: {{ repeat 2000000000 "x" }}', RenderFailed),
-        ("a: " + "[" * 50_000, AnnealError),
-        (
-            "a: &a [x]\n"
-            + "".join(
-                f"{name}: &{name} [*{last}, *{last}]\n"
-                for last, name in zip("abcdefghijklmnopqrstuvwx", "bcdefghijklmnopqrstuvwxy", strict=True)
-            ),
-            ManifestInvalid,
-        ),
-        ('{{ range until 20000 }}\n---\nkind: {{ repeat 6000 "x" }}\n{{ end }}', AnnealError),
-    ],
-)
-def test_bombs_end_the_render_and_nothing_else(template: str, error: type[AnnealError], sandbox: Sandbox) -> None:
-    with pytest.raises(error):
-        rendered(sandbox, chart({X: template}))
-    assert rendered(sandbox, chart({X: ECHO})).manifests
 
 
 def test_a_schema_that_refers_to_itself_ends(sandbox: Sandbox) -> None:

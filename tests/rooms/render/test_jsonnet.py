@@ -11,45 +11,16 @@ from handler.model.render import RenderRequest
 from handler.model.tree import ReadSet
 from handler.render import RENDERERS, Sandbox
 from tests.fakes.source_tree import FakeTree
-from tests.rooms.render.jsonnet_differences import compare_engines
-from tests.rooms.render.jsonnet_expressions import expressions
-from tests.rooms.render.jsonnet_programs import ENGINES, PROGRAM, as_json, both, config, data_of, rendered
+from tests.rooms.render.jsonnet_programs import PROGRAM, as_json, both, config, data_of, rendered
 from tests.rooms.render.kustomize_trees import public_tools
 
 MAIN = "deploy/main.jsonnet"
-EXPRESSIONS = {
-    "numbers": "{a: 0.1 + 0.2, b: 1e300, c: 12345678901234567890, d: 3.0, e: -0, f: 7 % 3, g: 1 << 40, h: 1.5e-7, i: 9007199254740993}",
-    "strings": "{a: 'é\\u0041\\n', b: @'c:\\d', c: |||\n  two\n   lines\n||| + 'x', d: '%05.2f|%s|%d' % [1.5, {a: 1}, 3]}",
-    "text": "{a: 'abc'[1:], b: std.split('a,b', ','), c: std.strReplace('aXa', 'X', '-'), e: std.format('%x', 255)}",
-    "comprehensions": "{['k' + x]: [y for y in std.range(0, x) if y % 2 == 0] for x in [1, 2, 3]}",
-    "objects": "local a = {x: 1, y:: 2, z+: {q: 1}}; {r: a + {w: super.x + 1}, f: std.objectFields(a), h: std.objectHasAll(a, 'y')}",
-    "functions": "local f(x, y=x * 2) = x + y; {a: f(1), b: f(y=1, x=3), c: std.foldl(function(s, x) s + x, [1, 2], 0)}",
-    "inheritance": "local base = {name: 'a', full: self.name + self.suffix, suffix: '-x'}; {o: base {name: 'b', suffix: '-y'}}",
-    "asserts": "{a: {assert self.x > 0 : 'small', x: 1}}",
-    "hashes": "{a: std.md5('a'), b: std.base64('e'), c: std.base64Decode('aGk=')}",
-    "manifests": "{a: std.manifestYamlDoc({a: [1, {b: null}], c: 'x: y'}), b: std.manifestJsonEx({a: 1}, '  ')}",
-    "ini": "{a: std.manifestIni({main: {a: '1'}, sections: {s: {b: ['x', 'y']}}})}",
-    "parsed": "{b: std.parseJson('{\"a\": [1, null]}')}",
-    "sets": "{a: std.set([3, 1, 3]), b: std.setUnion([1], [2]), c: std.sort([2, 1]), d: std.uniq([1, 1])}",
-    "patches": "{a: std.mergePatch({a: 1, b: 2}, {b: null}), c: std.get({x: 1}, 'y', 3)}",
-    "unicode keys": "{'é': 1, a: 2, Z: 3, '🎈': 4, 'a b': 5}",
-    "prune": "{a: std.prune({a: null, b: [], c: {d: {}}}), b: std.deepJoin(['a', ['b']]), c: std.equals({a: 1}, {a: 1.0})}",
-}
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     with public_tools(), Sandbox() as sandbox:
         yield sandbox
-
-
-@pytest.mark.parametrize("name", EXPRESSIONS)
-def test_both_engines_make_the_same_values(sandbox: Sandbox, name: str) -> None:
-    files = {MAIN: f"{{ apiVersion: 'example.com/v1', kind: 'Made', metadata: {{ name: 'a' }}, spec: {EXPRESSIONS[name]} }}"}
-    one, other = (rendered(sandbox, files, engine) for engine in ENGINES)
-    assert one.manifests[0].body() == other.manifests[0].body()
-    assert one.manifests == other.manifests
-    assert one.manifests[0].body()["spec"]
 
 
 IMPORTING = {
@@ -70,17 +41,6 @@ IMPORTING = {
 def test_imports_are_looked_up_as_jsonnet_does(sandbox: Sandbox, engine: str) -> None:
     found = data_of(rendered(sandbox, IMPORTING, engine))
     assert found == {"own": {"text": "hé\n", "bytes": "[104, 195, 169, 10]"}, "deep": {"a": "near"}, "shared": {}, "below": {}}
-
-
-@both
-@pytest.mark.parametrize(
-    ("jpath", "wanted"), [((), "vendor"), (("one",), "one"), (("one", "two"), "two"), (("two", "one"), "one"), (("./one/",), "one")]
-)
-def test_the_last_directory_of_imports_is_the_first(sandbox: Sandbox, engine: str, jpath: tuple[str, ...], wanted: str) -> None:
-    files = {MAIN: "import 'a.libsonnet'", **{f"{each}/a.libsonnet": config(each) for each in ("vendor", "one", "two")}}
-    assert list(data_of(rendered(sandbox, files, engine, options={"jpath": jpath}))) == [wanted]
-    files["deploy/lib/a.libsonnet"] = config("lib")
-    assert list(data_of(rendered(sandbox, files, engine, options={"jpath": jpath}))) == ["lib" if wanted == "vendor" else wanted]
 
 
 @both
@@ -197,8 +157,3 @@ def test_numbers_in_texts_are_the_references(sandbox: Sandbox, engine: str) -> N
     made = {text: value for text, value in FORMATS.items() if engine == PROGRAM or "parseYaml" not in text}
     files = {MAIN: config("a", f"{{ {', '.join(f't{number}: {text}' for number, text in enumerate(made))} }}")}
     assert list(data_of(rendered(sandbox, files, engine))["a"].values()) == list(made.values())
-
-
-def test_the_engines_make_the_same_of_generated_expressions_but_for_what_is_listed(sandbox: Sandbox) -> None:
-    """A smoke of tests/nightly/test_jsonnet.py."""
-    compare_engines(sandbox, expressions(374, 57))

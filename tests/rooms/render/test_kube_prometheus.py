@@ -20,6 +20,7 @@ from handler.render import RENDERERS, Sandbox
 from handler.render.jsonnet.jsonnet_output import read_output
 from infra.renderers.build import binaries
 from tests.fakes.source_tree import FakeTree
+from tests.patience import PATIENCE
 from tests.rooms.render.kustomize_trees import public_tools
 
 MIRRORS = next((found for each in Path(__file__).parents if (found := each / ".mirror").is_dir()), None)
@@ -84,7 +85,7 @@ def files_of(name: str, below: str) -> dict[str, bytes]:
     if not place.is_dir():
         pytest.skip(f"{name} isn't mirrored")
     command = ["git", "-C", str(place), "archive", "--format=tar", "HEAD", *([below] if below else [])]
-    packed = subprocess.run(command, capture_output=True, check=False, timeout=60).stdout
+    packed = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         return {each.name: found.read() for each in archive if each.isfile() and (found := archive.extractfile(each))}
 
@@ -105,7 +106,9 @@ def bare(files: Mapping[str, bytes | str], place: Path) -> list[Manifest]:
         target.write_bytes(data if isinstance(data, bytes) else data.encode())
     for name, leads in LINKS.items():
         (place / "vendor" / name).symlink_to(f"github.com/{leads}")
-    done = subprocess.run([binaries() / "jsonnet", "-J", "vendor", "main.jsonnet"], cwd=place, capture_output=True, check=True, timeout=300)
+    done = subprocess.run(
+        [binaries() / "jsonnet", "-J", "vendor", "main.jsonnet"], cwd=place, capture_output=True, check=True, timeout=5 * PATIENCE
+    )
     return [each for each in read_output(done.stdout, "main.jsonnet", given=False) if isinstance(each, Manifest)]
 
 

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import signal
 import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from handler.render.programs import program_supervisor
-from infra.gobuild import report
-from tests.rooms.render.sandbox_privileges import GROUNDS, HOSTILE, ROOT, WITHOUT_LANDLOCK, Ground, Stage
+from tests.patience import until
+from tests.rooms.render.sandbox_privileges import GROUNDS, WITHOUT_LANDLOCK, Ground, Stage
 
 REFUSED = {"EPERM", "EACCES", "ENOSYS"}
 QUICK: dict[str, Any] = {"memory": 128 << 20, "cpu": 30, "seconds": 60, "output": 1 << 20, "file": 4 << 20, "entries": 1000}
@@ -47,7 +41,7 @@ def stage(shared: Stage) -> Iterator[Stage]:
     """A stage on which nothing is left after the test, and the next program runs."""
     yield shared
     assert _runs(shared) == []
-    _until(lambda: _processes(shared) == [])
+    until(lambda: _processes(shared) == [])
     assert shared.run("say", "a", "", "0", files={"a": "still here"})[2] == "still here"
 
 
@@ -81,7 +75,7 @@ def test_a_hostile_program_reaches_nothing_outside(ground: Ground, stage: Stage,
     with Stage(ground) as other, _listeners(stage) as port:
         other.begin("wait")
         neighbour = _home(other)
-        _until(lambda: (neighbour / "mine").is_file() and (neighbour / "mine").read_text() == "private")  # it may run a while before
+        until(lambda: (neighbour / "mine").is_file() and (neighbour / "mine").read_text() == "private")  # it may run a while before
         others = (str(stage.place), str(stage.pid), str(port), str(neighbour), str(stage.temporary))
         answers = stage.run("escape", *others, beside=beside, limits={"processes": 2}, **about)
         assert (neighbour / "mine").read_text() == "private"
@@ -148,32 +142,6 @@ def test_a_program_that_waits_for_an_expression_gets_it_when_all_files_lie_there
     assert errors.startswith("panic: ")
 
 
-@pytest.mark.parametrize(("act", "reason"), [("memory", "memory"), ("flood", "output"), ("files", "output"), ("threads", "crash")])
-def test_a_limit_that_a_program_breaks_before_it_reads_its_expression_has_the_same_name(stage: Stage, act: str, reason: str) -> None:
-    files = {f"in/{number}": "x" for number in range(400)}
-    assert stage.run(act, limits=QUICK, files=files, expression="x") == stage.run(act, limits=QUICK, files=files)
-    assert stage.run(act, limits=QUICK, files=files, expression="x")[0] == reason
-
-
-@pytest.mark.parametrize(
-    ("arguments", "answer"),
-    [
-        (("told",), [False, 0, "now 3"]),
-        (("say", "first", "", "3"), [False, 3, "1"]),
-        (("flood",), [False, program_supervisor.OUTPUT, ""]),
-    ],
-    ids=["a thread", "its end", "a broken limit"],
-)
-def test_a_program_that_waits_for_an_expression_runs_and_is_watched_while_its_files_are_written(
-    tmp_path: Path, arguments: tuple[str, ...], answer: list[object]
-) -> None:
-    """Its last file comes when it has done something: a program that is started later, or isn't heard before, does nothing until then."""
-    program = str(HOSTILE.ensure(report) / "bin" / "hostile")
-    command = [sys.executable, "-m", "tests.rooms.render.early_program", str(tmp_path), program, *arguments]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert json.loads(said.stdout) == answer
-
-
 def test_files_that_cannot_be_written_end_a_program_that_has_begun(stage: Stage) -> None:
     files = {"a": "a file, and below", "a/b": "it another"}
     refused = stage.run("sleep", files=files, expression="x")
@@ -223,7 +191,7 @@ def test_what_a_program_left_is_buried_by_the_fork_server(stage: Stage) -> None:
     for _ in range(3):
         assert stage.run("background", str(stage.program), **about)[0] == "crash"
     [server] = Path(f"/proc/{stage.pid}/task/{stage.pid}/children").read_text().split()
-    _until(lambda: Path(f"/proc/{server}/task/{server}/children").read_text() == "")
+    until(lambda: Path(f"/proc/{server}/task/{server}/children").read_text() == "")
 
 
 def test_a_program_starts_nothing_but_what_is_named(stage: Stage) -> None:
@@ -254,33 +222,14 @@ def test_where_walls_are_missing_a_program_is_refused_unless_it_may_be_weak(grou
         assert starting[4] == weak[4] + ("" if ground.filters else ", of what it starts (seccomp's listener, /proc)")
         standing.run("background", str(standing.program), weak=True)  # seen or not, it ends with the render
         assert _runs(standing) == []
-        _until(lambda: _processes(standing) == [])
-
-
-def test_what_a_killed_worker_leaves_ends_and_is_swept_by_the_next(ground: Ground) -> None:
-    with Stage(ground) as first:
-        first.begin("sleep")
-        home = _home(first)
-        _until(lambda: bool(_processes(first)))
-        with Stage(ground, temporary=first.temporary) as living:
-            assert living.run("look")[0] == "0"
-            assert home.is_dir(), "its worker lives"
-        os.kill(first.pid, signal.SIGKILL)
-        _until(lambda: _processes(first) == [])
-        assert home.is_dir()
-        (first.temporary / "anneal-programs-link").symlink_to(first.place)
-        with Stage(ground, temporary=first.temporary) as second:
-            assert second.run("look")[0] == "0"
-            assert not home.parent.parent.exists()
-        assert [each.name for each in first.temporary.iterdir()] == ["anneal-programs-link"]
-        assert (first.place / "there").exists()
+        until(lambda: _processes(standing) == [])
 
 
 def _home(stage: Stage) -> Path:
     """The directory of the program that runs on a stage."""
-    _until(lambda: any(stage.temporary.glob("anneal-programs-*/run-*/files")))
+    until(lambda: any(stage.temporary.glob("anneal-programs-*/run-*/files")))
     [home] = stage.temporary.glob("anneal-programs-*/run-*/files")
-    _until(lambda: bool(_processes(stage)))
+    until(lambda: bool(_processes(stage)))
     return home
 
 
@@ -296,10 +245,3 @@ def _processes(stage: Stage) -> list[int]:
             if (process / "exe").readlink().name == "hostile" and (process / "exe").readlink().parent == stage.program.parent:
                 found.append(int(process.name))
     return found
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)

@@ -21,6 +21,7 @@ from handler.render.programs import private_directories
 from handler.render.sops.decrypted_tree import DecryptedTree
 from handler.render.sops.decryptor import Decryptor
 from tests.fakes.source_tree import FakeTree
+from tests.patience import PATIENCE
 from tests.rooms.render.kustomize_trees import public_tools
 from tests.rooms.render.sops_files import (
     ALICE,
@@ -117,7 +118,7 @@ def test_a_document_that_holds_nothing_is_left_out(sandbox: Sandbox, end: str) -
 def test_an_openssh_key_opens_a_file(sandbox: Sandbox) -> None:
     with tempfile.TemporaryDirectory() as directory:
         key = Path(directory, "key")
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True, timeout=60)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True, timeout=PATIENCE)
         secret, public = key.read_text(), " ".join(Path(f"{key}.pub").read_text().split()[:2])
     data = encrypted("a.yaml", SECRET, to=public)
     assert text_of(render(sandbox, {"deploy/a.yaml": data}, decryptor(HeldKeys((secret,))))) == CANARY

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyrage
@@ -19,6 +22,7 @@ from handler.model.render import RenderRequest
 from handler.render import Sandbox
 from handler.render.sops import decryptor as decryptor_module
 from handler.render.sops.decryptor import Decryptor
+from tests.patience import PATIENCE
 from tests.rooms.render.kustomize_trees import public_tools
 from tests.rooms.render.sops_files import ALICE, BOB, CANARY, SECRET, VALUES, HeldKeys, decryptor, encrypted, render
 
@@ -266,24 +270,36 @@ def test_renders_that_fail_keep_nothing_large(sandbox: Sandbox, yaml: str, monke
 
 
 class Refusing(Sandbox):
-    """Ends the first call of sops, and takes its time for others. `calls`: how many there were."""
+    """Ends the first call of sops, and each other once the batch's end is known. `calls`: how many there were."""
 
-    calls = 0
+    def __init__(self, known: threading.Event) -> None:
+        super().__init__()
+        self.calls: list[int] = []
+        self._known, self._numbers = known, itertools.count()
 
     def run(self, function: str, *arguments: Any, **options: Any) -> Any:
         if function != decryptor_module.TOOL:
             return super().run(function, *arguments, **options)
-        self.calls += 1
-        if self.calls > 1:
-            time.sleep(0.2)
+        self.calls.append(number := next(self._numbers))
+        assert number == 0 or self._known.wait(PATIENCE)
         raise RenderFailed.of("sops", "was ended")
 
 
-def test_what_was_ended_ends_the_rest_of_its_batch(yaml: str) -> None:
+def test_what_was_ended_ends_the_rest_of_its_batch(yaml: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            if wait:
+                known.set()
+            super().shutdown(wait, cancel_futures=cancel_futures)
+            known.set()
+
+    monkeypatch.setattr(decryptor_module, "ThreadPoolExecutor", Pool)
     texts = {f"deploy/{number}.yaml": yaml + f"# {number}\n" for number in range(40)}
-    with Refusing() as sandbox, pytest.raises(RenderFailed):
+    with Refusing(known) as sandbox, pytest.raises(RenderFailed):
         render(sandbox, texts, decryptor())
-    assert sandbox.calls < 20
+    assert len(sandbox.calls) <= decryptor_module._AT_ONCE + 1
 
 
 def test_a_batch_ends_where_no_time_is_left(sandbox: Sandbox, yaml: str) -> None:

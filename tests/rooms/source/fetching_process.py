@@ -13,6 +13,7 @@ from pathlib import Path
 
 from handler.model.errors import AnnealError
 from handler.source.host_limits import HostLimits
+from tests.patience import PATIENCE
 from tests.rooms.source.hostile_answers import MAIN
 from tests.rooms.source.open_repository import Secret, following, opened
 
@@ -42,7 +43,7 @@ def main() -> None:
         gc.collect()  # what an error's traceback holds in a circle goes whenever the collector happens to come, which is no client's peak
         for thread in threading.enumerate():  # a deadline's timer that was cancelled is about to end
             if thread is not threading.main_thread():
-                thread.join(10)
+                thread.join(PATIENCE)
         seen = {"ended": ended, "peak": peak(), "threads": threading.active_count(), "files": len(list(Path("/proc/self/fd").iterdir()))}
         sys.stdout.write(json.dumps(seen) + "\n")
         sys.stdout.flush()

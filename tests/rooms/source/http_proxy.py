@@ -12,6 +12,7 @@ from multiprocessing.connection import wait
 from typing import Self
 from urllib.parse import urlsplit
 
+from tests.patience import PATIENCE
 from tests.rooms.source.http_server import Listening
 
 _OWN = ("proxy-authorization", "proxy-connection", "connection", "transfer-encoding")
@@ -104,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
 def _join(one: socket.socket, other: socket.socket) -> None:
     """Carry bytes both ways until one side ends."""
     while True:
-        ready = wait([one, other], 30)
+        ready = wait([one, other], PATIENCE)
         if not ready:
             return
         for side, far in ((one, other), (other, one)):

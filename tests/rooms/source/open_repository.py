@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, Tls
 from handler.source.git_host import GitHost
 from handler.source.host_limits import HostLimits
+from tests.patience import PATIENCE
 
 CANARY = "canary-5f2c9b-password"
-PATIENT = HostLimits(connect=30, read=60, total=3600)
+PATIENT = HostLimits(connect=PATIENCE, read=PATIENCE, total=3600)
 """No busy machine ends a request by these: where time is to end one, its test says how soon."""
 
 

@@ -22,8 +22,8 @@ from infra.githost import Host, Work
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.clock import NEVER
 from tests.fakes.sandbox import InProcess
+from tests.patience import PATIENCE
 
-PATIENCE = 60.0
 PATH = "deploy"
 _APPLIED = RunStatus("applied", "2026-03-01T12:00:00Z")
 MANIFEST = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}, "data": {"key": "value"}}'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -139,21 +138,6 @@ def test_more_than_is_allowed_between_two_commits_is_refused_with_the_way_out(ho
         pytest.raises(SourceRefused, match=r"git config uploadpack\.allowFilter true"),
     ):
         git.reaches(last, first)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_every_pair_of_a_tangled_history_is_answered_as_git_does(asked: Host, seed: int) -> None:
-    chosen, work = random.Random(seed), Work.of(asked, "shop")
-    tree = work.git("mktree")
-    commits: list[str] = []
-    for number in range(14):
-        parents = chosen.sample(commits, min(len(commits), chosen.choice((1, 1, 2, 3)))) if number > 1 else commits[:number]
-        commits.append(work.git("commit-tree", tree, "-m", f"{number}", *(part for each in parents for part in ("-p", each))))
-        work.push(ref=f"{commits[-1]}:refs/heads/b{number}")
-    with opened(asked.url_of("shop")) as git:
-        for head in commits:
-            known = set(work.git("rev-list", head).split())
-            assert {each for each in commits if git.reaches(head, each)} == known
 
 
 def test_a_branch_proves_what_its_head_leads_to_and_a_range_of_versions_each_commit_that_a_tag_in_it_names(asked: Host) -> None:

@@ -20,6 +20,7 @@ from handler.model.outside_inputs import ChartReference, KnownChart
 from handler.render.charts.chart_readers import read_lock
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_pins import ChartPins
+from tests.patience import PATIENCE
 from tests.rooms.source.certificates import Authority
 from tests.rooms.source.chart_servers import (
     AUTH,
@@ -171,7 +172,7 @@ def test_runs_at_once_share_one_fetch(sandbox: Sandbox) -> None:
 
         def held(_path: str, _headers: dict[str, str]) -> Reply:
             under_way.set()
-            go.wait(60)
+            go.wait(PATIENCE)
             return manifest
 
         host.answers["/v2/charts/web/manifests/1.0.0"] = held
@@ -188,11 +189,11 @@ def test_runs_at_once_share_one_fetch(sandbox: Sandbox) -> None:
         ours._flights._join = join  # type: ignore[method-assign,assignment]  # sees when the second has joined the first
         with ThreadPoolExecutor() as threads:
             first = threads.submit(ours.fetch, web(host, place="a:1"))
-            assert under_way.wait(60)
+            assert under_way.wait(PATIENCE)
             second = threads.submit(ours.fetch, web(host, place="b:2"))
-            assert joined.wait(60)
+            assert joined.wait(PATIENCE)
             go.set()
-            found = first.result(60), second.result(60)
+            found = first.result(PATIENCE), second.result(PATIENCE)
     assert [(each.reference.place, each.data) for each in found] == [("a:1", chart.archive), ("b:2", chart.archive)]
     assert len(host.seen) == 2
 

@@ -21,6 +21,7 @@ from handler.model.outside_inputs import ChartReference
 from handler.render.sandbox import Sandbox
 from handler.source.charts.chart_index_cache import ChartIndexes
 from handler.source.charts.chart_pins import ChartPins
+from tests.patience import PATIENCE
 from tests.rooms.source.chart_servers import (
     AUTH,
     BASIC,
@@ -168,7 +169,7 @@ def test_a_run_does_not_wait_for_one_that_asks_by_an_index_seen_before(
 
     def held(path: str, headers: dict[str, str]) -> Reply:
         under_way.set()
-        go.wait(60)
+        go.wait(PATIENCE)
         found = host.otherwise(path, headers)
         assert isinstance(found, Reply)
         return found
@@ -181,11 +182,11 @@ def test_a_run_does_not_wait_for_one_that_asks_by_an_index_seen_before(
     with ThreadPoolExecutor() as threads:
         before = threads.submit(ours.fetch, stable(host, "^1"), indexes=first)
         try:
-            assert under_way.wait(60)
-            assert threads.submit(ours.fetch, stable(host, "^1"), indexes=ChartIndexes()).result(30).version == "1.12.0"
+            assert under_way.wait(PATIENCE)
+            assert threads.submit(ours.fetch, stable(host, "^1"), indexes=ChartIndexes()).result(PATIENCE).version == "1.12.0"
         finally:
             go.set()
-        assert before.result(60).version == "1.10.0"
+        assert before.result(PATIENCE).version == "1.10.0"
 
 
 TOLD = [

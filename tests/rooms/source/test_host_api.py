@@ -19,11 +19,12 @@ from handler.model.host_answer import HostBusy, HostDenied, HostRefusal
 from handler.source.bounded_connections import Pools
 from handler.source.host_api import MOST, ApiTimes, HostApi, WritePace
 from handler.source.signin import Anonymous, SignIn, Token, basic
+from tests.patience import PATIENCE
 from tests.rooms.source.canned_host import Canned, CannedHost
 from tests.rooms.source.open_repository import Secret
 
 CANARY = "canary-7d1e0b-token"
-PATIENT = ApiTimes(connect=30, read=60, total=300)
+PATIENT = ApiTimes(connect=PATIENCE, read=PATIENCE, total=5 * PATIENCE)
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
@@ -215,7 +216,7 @@ def test_a_refusal_is_bounded_in_bytes_too(host: CannedHost) -> None:
 def test_an_answer_that_drips_is_cut_by_the_deadline(host: CannedHost, body: bytes) -> None:
     host.answers = [Canned(body=body, drip=0.05)]
     with pytest.raises(GitUnavailable, match=r"took longer than 0\.5 s"):
-        api(host, times=ApiTimes(connect=30, read=60, total=0.5)).get("a")
+        api(host, times=ApiTimes(connect=PATIENCE, read=PATIENCE, total=0.5)).get("a")
 
 
 # --- secrets

@@ -17,40 +17,9 @@ MAIN = "refs/heads/main"
 PASSPHRASE = "canary-7d1e40-passphrase"
 
 
-@pytest.mark.parametrize(
-    ("kind", "pem", "passphrase"),
-    [
-        ("ed25519", "", ""),
-        ("ed25519", "", PASSPHRASE),
-        ("ecdsa", "", PASSPHRASE),
-        ("ecdsa", "PEM", ""),
-        ("rsa", "", ""),
-        ("rsa", "PEM", PASSPHRASE),
-        ("rsa", "PKCS8", PASSPHRASE),
-        ("rsa", "PKCS8", ""),
-    ],
-)
-def test_every_usual_private_key_format_signs_in(shop: Shop, kind: str, pem: str, passphrase: str) -> None:
-    key = shop.host.new_key("another", kind, passphrase, pem)
-    shop.host.accept(key)
-    with shop.opened(key=key, passphrase=passphrase) as git:
-        assert git.head(following(MAIN)).commit == shop.sha
-
-
 def test_a_passphrase_for_a_key_that_needs_none_does_no_harm(shop: Shop) -> None:
     with shop.opened(passphrase=PASSPHRASE) as git:
         assert git.head(following(MAIN)).commit == shop.sha
-
-
-@pytest.mark.parametrize(
-    ("passphrase", "words"), [("", "is encrypted; set repository.auth.ssh.passphrase"), ("wrong", "the passphrase is wrong, or")]
-)
-@pytest.mark.parametrize("pem", ["", "PEM", "PKCS8"])
-def test_a_missing_or_wrong_passphrase_is_told(shop: Shop, pem: str, passphrase: str, words: str) -> None:
-    key = shop.host.new_key("locked", "rsa", PASSPHRASE, pem)
-    with shop.opened(key=key, passphrase=passphrase) as git, pytest.raises(ConfigInvalid, match=words):
-        git.head(following(MAIN))
-    assert shop.host.connections == 0
 
 
 @pytest.mark.parametrize("text", ["canary\n", "-----BEGIN OPENSSH PRIVATE KEY-----\ncanary\n-----END OPENSSH PRIVATE KEY-----\n"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,8 @@ from handler.state.record import Attempt, HeldPlan, NamedRequest, Pin, RunStatus
 from handler.worker.ticks import Ticks
 from handler.worker.worker import Parts, Worker
 from infra.githost import Host
-from tests.rooms.source.recorded_targets import MANIFEST, PATH, PATIENCE, Place, Recorded, Told, recorded, soon
+from tests.patience import PATIENCE, until
+from tests.rooms.source.recorded_targets import MANIFEST, PATH, Place, Recorded, Told, recorded, soon
 
 COUNT, REPOSITORIES = 200, 5
 TOKEN = "7d0a1c9e-0b1f-4a53-9a0e-3c3c2b1a0f9d.4"
@@ -194,13 +195,6 @@ def test_a_push_finds_its_way_although_most_clusters_hang(host: Host, tmp_path: 
             found = changed.wait_for(lambda: "t24" in {job.target for job in ran}, PATIENCE)
         released.set()
         assert found, "it waits behind runs of clusters that hang"
-
-
-def until(reached: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_cluster_silent_until_the_surveys_deadline_leaves_its_targets_to_their_runs(host: Host) -> None:

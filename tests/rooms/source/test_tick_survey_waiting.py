@@ -16,7 +16,8 @@ from handler.model.result import Outcome, Result
 from handler.state.record import Attempt, Pin, RunStatus, Suspend, TargetHealth
 from handler.state.record_values import DependencyWait, Obstacle
 from infra.githost import Host
-from tests.rooms.source.recorded_targets import PATIENCE, Recorded, Told, recorded, soon
+from tests.patience import PATIENCE
+from tests.rooms.source.recorded_targets import Recorded, Told, recorded, soon
 
 WELL = TargetHealth(HealthState.HEALTHY, soon(-60), soon(-60))
 SICK = replace(WELL, state=str(HealthState.DEGRADED))

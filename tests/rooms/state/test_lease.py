@@ -15,6 +15,7 @@ import pytest
 from handler.model.errors import AnnealError, Busy, LeaseLost
 from handler.state.cluster_port import StateObjects
 from handler.state.lease import LeaseLock, SystemClock
+from tests.patience import PATIENCE
 from tests.rooms.state.lease_holder import hold
 
 NAME = "anneal-shop"
@@ -73,21 +74,21 @@ def test_of_many_lockers_one_holds_and_every_request_reaches_it(objects: StateOb
 
     def race(number: int) -> None:
         lock = LeaseLock(objects, place, NAME, f"w{number}")
-        together.wait(timeout=60)
+        together.wait(timeout=PATIENCE)
         try:
             held = lock.acquire()
         except Busy:
             outcomes.append("busy")
             asked.release()
             return
-        assert everyone_asked.wait(timeout=60)
+        assert everyone_asked.wait(timeout=PATIENCE)
         outcomes.append("again" if not held.release() else "released")
         held.hand_over()
 
     threads = [threading.Thread(target=race, args=(number,)) for number in range(6)]
     for thread in threads:
         thread.start()
-    assert all(asked.acquire(timeout=60) for _ in range(5))
+    assert all(asked.acquire(timeout=PATIENCE) for _ in range(5))
     everyone_asked.set()
     for thread in threads:
         thread.join()
@@ -102,7 +103,7 @@ def test_writers_under_the_lease_never_overlap(objects: StateObjects, place: str
     def work(number: int) -> None:
         lock = LeaseLock(objects, place, NAME, f"w{number}", clock=Watchful())
         for _ in range(3):
-            with lock.acquire(wait=120) as held:
+            with lock.acquire(wait=PATIENCE) as held:
                 held.check()
                 inside.append(number)
                 threading.Event().wait(0.01)
@@ -165,18 +166,18 @@ def test_a_stopped_process_notices_on_waking_that_its_lease_is_gone(kubeconfig: 
     process = multiprocessing.get_context("spawn").Process(target=hold, args=(str(kubeconfig), namespace, theirs))
     process.start()
     try:
-        assert ours.poll(60)
+        assert ours.poll(PATIENCE)
         assert ours.recv() == "held"
         assert process.pid
         os.kill(process.pid, signal.SIGSTOP)
-        successor = LeaseLock(real, namespace, NAME, "successor").acquire(wait=60)
+        successor = LeaseLock(real, namespace, NAME, "successor").acquire(wait=PATIENCE)
         os.kill(process.pid, signal.SIGCONT)
         ours.send("check")
-        assert ours.poll(60)
+        assert ours.poll(PATIENCE)
         assert ours.recv() == "lost"
         successor.check()
         ours.send("end")
-        process.join(60)
+        process.join(PATIENCE)
     finally:
         process.kill()
         process.join()

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,10 +20,9 @@ import pytest
 from tests.fakes.clock import NEVER
 from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 from tests.packing import SESSION
+from tests.patience import PATIENCE, until
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE = 90.0
-"""Seconds in which what must happen happens, also on a machine that is busy with other tests."""
 CONFIG = """
 apiVersion: anneal.dev/v1alpha1
 kind: Config
@@ -94,10 +92,7 @@ class Serving:
 
     def wait(self, reached: Callable[[], object]) -> None:
         """Wait until something holds."""
-        deadline = time.monotonic() + PATIENCE
-        while not reached():
-            assert time.monotonic() < deadline, f"not reached; log:\n{self.log.read_text()}"
-            time.sleep(0.02)
+        until(reached, lambda: f"not reached; log:\n{self.log.read_text()}")
 
     def pid(self) -> int:
         """Return the worker process's id: the last that prepared."""

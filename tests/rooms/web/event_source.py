@@ -7,7 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from tests.rooms.web.conftest import PATIENCE, Serving
+from tests.patience import PATIENCE
+from tests.rooms.web.conftest import Serving
 
 
 class EventSource:

@@ -41,7 +41,7 @@ def engine(record: Path) -> Engine:
             while job.target == "slow" and job.trigger == "replay" and not go.exists() and not stop.wait(0.02):
                 pass
             if job.target == "slow" and job.trigger == "push":
-                stop.wait(600)
+                stop.wait()
                 write({"released": job.target})
             return Result(job.target, Outcome.UNCHANGED, commit=job.hint, run=job.run)
 

@@ -15,7 +15,8 @@ import pytest
 from handler.web import gunicorn_worker
 from handler.web.connection_limits import Bounds
 from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
-from tests.rooms.web.conftest import CONFIG, PATIENCE, Serving, served
+from tests.patience import PATIENCE
+from tests.rooms.web.conftest import CONFIG, Serving, served
 
 SOCKETS = 500
 OF_PEER = Bounds().of_peer
@@ -81,29 +82,6 @@ def test_a_delivery_is_answered_while_slow_sockets_of_many_peers_are_open(patien
             assert patient.push() == 202
         assert patient.request("GET", "/readyz")[0] == 200
         assert len(still_open(slow)) == SOCKETS, "they were open all the time"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_of_one_peer_the_oldest_give_way_and_its_own_delivery_is_answered(patient: Serving, kind: str) -> None:
-    with ExitStack() as stack:
-        slow = opened(stack, patient, ONE, KINDS[kind])
-        for _ in range(3):
-            drip(still_open(slow) if KINDS[kind] else ())
-            assert patient.push() == 202
-        left = still_open(slow)
-        assert len(left) >= OF_PEER - 5, "but for those that the requests of this test took the place of"
-        assert left == slow[-len(left) :]
-
-
-def test_slow_bodies_beyond_the_memory_limit_give_way_to_a_delivery(patient: Serving) -> None:
-    """Each begins the largest body and doesn't end it."""
-    part = HEAD + f"Content-Length: {5 * 1024 * 1024}\r\n\r\n".encode() + b" " * (5 * 1024 * 1024 - 1)
-    with ExitStack() as stack:
-        slow = opened(stack, patient, MANY, part, gunicorn_worker.BODIES + 5)
-        assert patient.push() == 202
-        patient.wait(lambda: len(still_open(slow)) <= gunicorn_worker.BODIES)
-        assert patient.push() == 202
-        assert any(line["message"].startswith("the door is full") for line in patient.lines())
 
 
 def test_a_request_that_lacks_only_its_last_byte_is_answered_when_that_comes(patient: Serving) -> None:

@@ -23,9 +23,9 @@ from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.kinds import SERVED, VERBS, Served
 from tests.fakes.apiserver.server import Asked
+from tests.patience import PATIENCE
 
 NOW, NOON = 1_772_366_400.0, "2026-03-01T12:00:00Z"
-SOON = 60.0
 COMMIT = "a" * 40
 WIDGET = Identity("example.com", "Widget", "default", "a")
 NAME = "grafana.default.a"
@@ -132,5 +132,5 @@ def heard(cluster: Cluster, *events: Any) -> InstanceStatuses:
     statuses = cluster.statuses()
     for event in events:
         statuses.hear(event)
-    assert statuses.settle(SOON)
+    assert statuses.settle(PATIENCE)
     return statuses

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import threading
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import pytest
 
 from handler.app.build import Handler
 from handler.config.feedback_settings import FeedbackSettings
@@ -21,7 +25,7 @@ from tests.fakes.pull_request_host import PullRequestHost
 
 FEEDBACK = FeedbackSettings(status=False, pull_requests=True, host="gitea", token=SecretRef(env="PATH"))
 REPOSITORY = replace(SHOP, feedback=FEEDBACK)
-CANARY = "canary7f3a9ce1d255b0"
+CANARY, DRIFT = "canary7f3a9ce1d255b0", "canary0b552d1ec9a3f7"
 COMMAND = HostComment("6", "ada", "/anneal plan")
 
 
@@ -78,3 +82,16 @@ class Pulls:
     @property
     def shown(self) -> list[tuple[StatusState, str]]:
         return [(each.state, each.text) for each in self.api.statuses]
+
+
+def forms(value: str) -> set[str]:
+    """How a template may write a value."""
+    encoded = {base64.b64encode(value.encode()).decode(), base64.b32encode(value.encode()).decode()}
+    digests = {hashlib.sha256(value.encode()).hexdigest(), hashlib.sha1(value.encode()).hexdigest()}
+    return {value, value[::-1], value.upper(), value[:10], value[10:], "-".join(value), *encoded, *digests}
+
+
+def assert_nothing_shown(pulls: Pulls, caplog: pytest.LogCaptureFixture, *values: str) -> None:
+    logged = [f"{each.getMessage()} {each.__dict__}" for each in caplog.records]
+    said = [*(each.text for each in pulls.api.comments.values()), *(each.text for each in pulls.api.statuses), *logged]
+    assert not {(form, text[:200]) for value in values for form in forms(value) for text in said if form in text}

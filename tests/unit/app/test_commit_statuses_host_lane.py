@@ -12,8 +12,7 @@ from handler.app.commit_statuses.host_lane import DueLook, StatusLane
 from handler.model.backoff import Backoff
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable, GitUnavailable
 from handler.model.host_answer import HostBusy
-
-PATIENCE = 30.0
+from tests.patience import PATIENCE
 
 
 class Looks:
@@ -50,7 +49,7 @@ def test_looks_for_one_target_are_one_with_all_that_was_heard() -> None:
 
 
 def test_a_host_that_asks_for_a_pause_is_left_alone_with_all_its_targets() -> None:
-    looks = Looks(HostBusy.until("API", "429", 60.0))
+    looks = Looks(HostBusy.until("API", "429", 3600.0))
     looks.lane.add(DueLook("shop", 0.0, frozenset({"a"})))
     assert not looks.settled()
     looks.lane.add(DueLook("cart", 0.0))

@@ -18,10 +18,10 @@ from handler.model.result import Outcome, Result
 from handler.model.run_event import PlanHeld, RunEnded, RunPhase
 from handler.state.commit_status_update import kept
 from handler.state.record import Attempt, HeldPlan, Run, State
+from tests.patience import PATIENCE
 from tests.unit.app.shown_commits import URL, A, B, Records, owed, shop
 from tests.unit.state.samples import NOON, TOKEN, blank
 
-PATIENCE = 30.0
 DIGEST = "1" * 64
 
 

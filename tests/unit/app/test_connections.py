@@ -8,11 +8,12 @@ import pytest
 
 from handler.app.connections import Connections, Options
 from handler.config.feedback_settings import FeedbackSettings
-from handler.config.git_settings import Repository, SecretRef
+from handler.config.git_settings import Repository, SecretRef, Verify
 from handler.config.secrets import Secrets
 from handler.config.settings import Settings, Target
 from handler.feedback.git_hosts.gitea import Gitea
 from handler.feedback.git_hosts.github import GitHub
+from handler.model.errors import ConfigInvalid
 
 
 class Forgetful(dict[Any, Any]):
@@ -61,3 +62,11 @@ def test_repositories_of_one_host_share_the_distance_between_writes(monkeypatch:
         repository = Repository(f"https://{name}.git", feedback=FeedbackSettings(token=SecretRef(env="PATH")))
         ways.git_api(Target("shop", repository, ("shop",)))
     assert paces == [GitHub.pause, Gitea.pause]
+
+
+def test_what_requires_signatures_is_never_read_from_a_directory() -> None:
+    strict = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), verify=Verify(ssh=("ssh-ed25519 AAAA",)))
+    given: Any = object()
+    ways = Connections(Settings((strict,)), Secrets(), {}, Options(sources={"shop": given}))
+    with pytest.raises(ConfigInvalid, match="a directory carries no signature"):
+        ways.source(strict)

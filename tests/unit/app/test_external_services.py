@@ -23,6 +23,7 @@ from handler.model.errors import AnnealError, ClusterUnavailable, SecretUnavaila
 from handler.model.event import Job
 from handler.model.result import Outcome
 from handler.render.sandbox import Sandbox
+from tests.patience import PATIENCE
 from tests.unit.cluster.kubeconfig_in_a_secret import kubeconfig
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -97,7 +98,7 @@ def test_a_kubeconfig_whose_store_hangs_delays_its_own_cluster_alone(
         assert "environment variable NOWHERE: is not set" in result.message
         assert hanging.is_alive()
         asked.close()
-    hanging.join(60)
+    hanging.join(PATIENCE)
     assert [type(error) for error in failures] == [kind]
     assert str(failures[0]).startswith(said)
     assert "CANARY" not in repr(failures)

@@ -16,7 +16,8 @@ from handler.model.run_event import HealthChanged, RunPhase
 from handler.state.record import Attempt, RecordedInstance, RunStatus
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
-from tests.unit.app.instance_cluster import COMMIT, NAME, NOON, PATH, SOON, WIDGET, Cluster, applied, ended, heard, phase
+from tests.patience import PATIENCE
+from tests.unit.app.instance_cluster import COMMIT, NAME, NOON, PATH, WIDGET, Cluster, applied, ended, heard, phase
 
 
 @pytest.fixture
@@ -43,9 +44,9 @@ def test_nothing_is_written_where_nothing_changes(cluster: Cluster) -> None:
     statuses = heard(cluster, ended())
     for event in (ended(), phase(), HealthChanged(NAME, "", "healthy")):
         statuses.hear(event)
-        assert statuses.settle(SOON)
+        assert statuses.settle(PATIENCE)
     statuses.look(NAME)
-    assert statuses.settle(SOON)
+    assert statuses.settle(PATIENCE)
     assert len(cluster.writes) == 1
     assert cluster.reads >= 4
 
@@ -130,7 +131,7 @@ def test_a_refusal_is_logged_once_for_a_template_with_the_way_out(
     with caplog.at_level(logging.WARNING, "anneal.status"):
         statuses = heard(cluster, ended())
         statuses.look(NAME)
-        assert statuses.settle(SOON)
+        assert statuses.settle(PATIENCE)
     assert len(cluster.writes) == 2
     assert [fix in record.fields["fix"] for record in caplog.records] == [True]  # type: ignore[attr-defined]  # our extra
 
@@ -157,7 +158,7 @@ def test_what_a_schema_cuts_is_logged_and_not_written_again(cluster: Cluster, ca
     with caplog.at_level(logging.WARNING, "anneal.status"):
         statuses = heard(cluster, ended())
         statuses.hear(ended())
-        assert statuses.settle(SOON)
+        assert statuses.settle(PATIENCE)
     assert len(cluster.writes) == 1
     assert "openAPIV3Schema" in caplog.records[0].fields["fix"]  # type: ignore[attr-defined]  # our extra
     assert len(caplog.records) == 1
@@ -181,11 +182,11 @@ def test_a_failure_that_no_record_could_take_stands_until_a_record_says_more(clu
     assert cluster.ready["reason"] == "Refused"
     assert "a.yaml: is wrong" in cluster.ready["message"]
     statuses.look(NAME)
-    assert statuses.settle(SOON)
+    assert statuses.settle(PATIENCE)
     assert cluster.ready["reason"] == "Refused"
     cluster.state = applied()
     statuses.hear(ended())
-    assert statuses.settle(SOON)
+    assert statuses.settle(PATIENCE)
     assert cluster.ready["reason"] == "Applied"
 
 
@@ -215,7 +216,7 @@ def test_what_a_killed_process_left_is_mended_by_a_look(cluster: Cluster) -> Non
     cluster.state = applied()
     statuses = cluster.statuses()
     statuses.look(NAME)
-    assert statuses.settle(SOON)
+    assert statuses.settle(PATIENCE)
     assert cluster.ready["currentStatus"] == "Finished"
 
 
@@ -224,9 +225,9 @@ def test_a_fault_in_one_write_ends_no_other(cluster: Cluster, caplog: pytest.Log
     with caplog.at_level(logging.ERROR, "anneal.status"):
         cluster.state = "nonsense"  # type: ignore[assignment]  # what no record is
         statuses.hear(ended())
-        assert statuses.settle(SOON)
+        assert statuses.settle(PATIENCE)
     assert len(caplog.records) == 1
     cluster.state = applied()
     statuses.hear(ended())
-    assert statuses.settle(SOON)
+    assert statuses.settle(PATIENCE)
     assert cluster.ready["reason"] == "Applied"

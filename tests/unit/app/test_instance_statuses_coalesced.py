@@ -12,7 +12,8 @@ from handler.app import instance_statuses
 from handler.state.record import Attempt, RunStatus
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
-from tests.unit.app.instance_cluster import COMMIT, NOON, SOON, Cluster, applied, ended, phase
+from tests.patience import PATIENCE
+from tests.unit.app.instance_cluster import COMMIT, NOON, Cluster, applied, ended, phase
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def stopped(cluster: Cluster) -> Iterator[tuple[threading.Event, threading.Event
     def way(call: Call, do: Callable[[], Reply]) -> Reply:
         if call.asked.method == "PATCH" and not reached.is_set():
             reached.set()
-            assert go.wait(SOON)
+            assert go.wait(PATIENCE)
         return do()
 
     cluster.way = way
@@ -43,7 +44,7 @@ def test_one_write_of_an_instance_is_under_way_and_the_newest_picture_wins(
     statuses = cluster.statuses(pause=0.0)
     cluster.state = applied(attempt=Attempt(COMMIT, "r", "s", "t", NOON), status=RunStatus("applying"))
     statuses.hear(phase())
-    assert reached.wait(SOON)
+    assert reached.wait(PATIENCE)
     for _ in range(50):
         statuses.hear(phase())
     cluster.state = applied()
@@ -52,7 +53,7 @@ def test_one_write_of_an_instance_is_under_way_and_the_newest_picture_wins(
     assert not statuses.settle(0.0)
     assert len(cluster.writes) == 1
     go.set()
-    assert statuses.settle(SOON)
+    assert statuses.settle(PATIENCE)
     assert len(cluster.writes) == 2
     assert cluster.ready["reason"] == "Applied"
 
@@ -61,14 +62,14 @@ def test_progress_waits_for_its_pause_and_an_end_does_not(cluster: Cluster) -> N
     statuses = cluster.statuses(pause=time.monotonic() + 3600.0)  # a machine that has just started has a small clock
     cluster.state = applied(attempt=Attempt(COMMIT, "r", "s", "t", NOON), status=RunStatus("applying"))
     statuses.hear(phase())
-    assert statuses.settle(SOON)
+    assert statuses.settle(PATIENCE)
     cluster.state = applied(attempt=Attempt(COMMIT, "r", "s", "t", NOON), status=RunStatus("applying", message="half of it"))
     statuses.hear(phase())
     assert not statuses.settle(0.2)
     assert len(cluster.writes) == 1
     cluster.state = applied()
     statuses.hear(ended())
-    assert statuses.settle(SOON)
+    assert statuses.settle(PATIENCE)
     assert len(cluster.writes) == 2
     assert cluster.ready["reason"] == "Applied"
 
@@ -87,6 +88,6 @@ def test_what_is_due_is_bounded_and_goes_with_its_instance(cluster: Cluster, mon
 def test_nothing_is_kept_of_what_is_written(cluster: Cluster) -> None:
     statuses = cluster.statuses(pause=0.0)
     statuses.hear(ended())
-    assert statuses.settle(SOON)
+    assert statuses.settle(PATIENCE)
     assert cluster.writes
     assert [len(each) for each in (statuses._due, statuses._busy, statuses._cut, statuses._written)] == [0, 0, 0, 0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from handler.config.settings import Settings, Target
 from handler.config.trigger_settings import KeyTransformation, ResourceTrigger, TriggerSettings, WatchedResource
 from handler.model.event import Job
 from handler.model.names import Resource, identity_of
+from tests.patience import PATIENCE, until
 
 POD = WatchedResource("pod", "v1", "Pod", key_transformations=(KeyTransformation(regex="(.*)/w-(.*)", replacement="$1/$2"),))
 RESOURCES = (WatchedResource("widget", "example.com/v1", "Widget"), POD)
@@ -123,12 +123,11 @@ def test_no_mistake_ends_the_thread_that_runs_what_changes(watch: InstanceWatch,
     watch._due.put("shop.ns.a")
     thread = threading.Thread(target=watch._run, daemon=True)
     thread.start()
-    while mistakes:
-        time.sleep(0.01)
+    until(lambda: not mistakes)
     watch._due.put("shop.ns.b")
-    assert asked.wait(60)
+    assert asked.wait(PATIENCE)
     watch._stop.set()
-    thread.join(60)
+    thread.join(PATIENCE)
 
 
 def test_instances_that_come_and_go_leave_nothing(watch: InstanceWatch) -> None:

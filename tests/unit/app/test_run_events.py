@@ -13,7 +13,7 @@ import pytest
 from handler.app import run_events
 from handler.app.run_events import FEEDBACK, QUEUE, RunEvents, kind
 from handler.model.run_event import HealthChanged, RunEvent, RunPhase
-from tests.source_files import ROOT
+from infra.house.sources import ROOT
 
 PATIENT = 60.0
 

@@ -29,9 +29,9 @@ from tests.fakes.cluster_looks import OneHangs
 from tests.fakes.objects import FakeObjects
 from tests.fakes.signed_webhooks import INFRA, SHOP, door_settings
 from tests.fakes.worker_parts import remember
+from tests.patience import PATIENCE
 from tests.unit.state.samples import NOON, blank, full, sha
 
-PATIENCE = 60.0
 ELSEWHERE = Cluster(SecretRef(file="elsewhere"))
 
 
@@ -254,7 +254,7 @@ def test_a_row_of_a_broken_cluster_is_as_the_last_list_has_shown_it(here: FakeOb
 
 
 @pytest.mark.parametrize(
-    ("ends", "shown"), [("", True), (stamp(time.time() + 3600), True), (stamp(time.time() - 1), False)], ids=["open", "ahead", "past"]
+    ("ends", "shown"), [("", True), (stamp(time.time() + 864_000), True), (stamp(time.time() - 1), False)], ids=["open", "ahead", "past"]
 )
 def test_a_suspension_that_has_ended_isnt_shown(ends: str, shown: bool) -> None:
     objects = FakeObjects()

@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 from handler.cli.group import anneal
 from handler.web.app import create_app
 from tests.fakes import host_webhooks
-from tests.fakes.host_webhooks import KEYS, PROVIDERS, PUSHES, SAMPLES, Sample
+from tests.fakes.host_webhooks import KEYS, ONE_OF_EACH, PROVIDERS, PUSHES, SAMPLES, Sample
 from tests.fakes.signed_webhooks import INFRA, Kept
+from tests.unit.rows import each_row
 
 CONFIG = """\
 apiVersion: anneal.dev/v1alpha1
@@ -63,7 +64,7 @@ def sample_file(sample: Sample) -> str:
     return str(host_webhooks.SAMPLES_DIRECTORY / sample.provider / f"{sample.name}.json")
 
 
-@pytest.mark.parametrize("sample", [sample for sample in SAMPLES if sample.provider != "generic"], ids=str)
+@each_row("sample", [sample for sample in ONE_OF_EACH if sample.provider != "generic"])
 def test_explain_delivery_answers_as_the_webhook_endpoint(config: str, tmp_path: Path, sample: Sample) -> None:
     sent = host_webhooks.headers(sample.provider, sample.body, sample.event)
     door = create_app(host_webhooks.settings(), host_webhooks.secrets(), Kept(), lambda: True).test_client()

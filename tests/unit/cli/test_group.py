@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from handler import __version__
 from handler.cli.group import COMMANDS, anneal
+from tests.unit.rows import each_row
 
 CONFIG = """\
 apiVersion: anneal.dev/v1alpha1
@@ -35,7 +36,7 @@ def config(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_row("name", COMMANDS)
 def test_each_command_has_help_with_the_common_options(name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0
@@ -43,7 +44,7 @@ def test_each_command_has_help_with_the_common_options(name: str) -> None:
         assert option in result.output
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_row("name", COMMANDS)
 def test_a_command_is_called_what_the_table_says(name: str) -> None:
     context = click.Context(anneal)
     command = anneal.get_command(context, name)
@@ -66,7 +67,7 @@ def test_python_m_handler_is_the_anneal_command() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "seen"),
     [
         (("aply",), "No such command 'aply'; for that: anneal apply"),

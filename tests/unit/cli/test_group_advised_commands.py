@@ -13,6 +13,7 @@ import click
 import pytest
 
 from handler.cli.group import COMMANDS, anneal
+from tests.unit.rows import each_row
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = re.compile(r"\banneal (?!in )([a-z][a-z-]+)((?: [^\s`;,:)\]]+)*)")
@@ -58,7 +59,7 @@ def missing(text: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sorted((ROOT / "handler").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+@each_row("path", sorted((ROOT / "handler").rglob("*.py")))
 def test_messages_advise_existing_commands_and_flags(path: Path) -> None:
     for line, text in texts(path):
         assert missing(text) == [], f"{path}:{line}"

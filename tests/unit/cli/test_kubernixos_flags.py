@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -106,6 +107,28 @@ def test_flags_become_settings_of_the_target(done: dict[str, Any]) -> None:
 
 def test_a_prune_that_can_ask_nobody_is_refused_before_anything(done: dict[str, Any]) -> None:
     assert "it needs --yes" in ran("apply prune", code=USAGE)
+    assert done == {}
+
+
+@pytest.mark.parametrize(
+    ("answers", "goes"),
+    [(("yes",), True), (("YES",), True), (("no",), False), (("",), False), (("y", "yes"), True), (("y", "no"), False)],
+    ids=str,
+)
+def test_a_prune_asks_in_upstreams_words(answers: tuple[str, ...], goes: bool) -> None:
+    asked: list[str] = []
+
+    def ask(question: str, default: str) -> str:
+        asked.append(question)
+        return answers[len(asked) - 1] or default
+
+    session: Any = SimpleNamespace(output=SimpleNamespace(ask=ask))
+    assert module._confirmed(session, "Delete?") is goes
+    assert asked == ["Delete?", "Please type yes or no and then press enter"][: len(answers)]
+
+
+def test_a_name_is_no_flag(done: dict[str, Any]) -> None:
+    assert "--name '--dry-run=client': expected a DNS label" in ran("apply --name --dry-run", code=USAGE)
     assert done == {}
 
 

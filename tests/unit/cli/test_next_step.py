@@ -22,6 +22,7 @@ from handler.state.lease import Peek
 from handler.state.record import Approval, Attempt, Drift, Fact, HeldPlan, Orphan, Pin, Refusal, RunStatus, State, Suspend, TargetHealth
 from handler.state.record_format import stamp
 from handler.state.record_values import DependencyWait, Obstacle, RecordName, RunOnce
+from tests.unit.rows import each_row
 
 NOW = 1_800_000_000.0
 SHA = "a" * 40
@@ -60,7 +61,7 @@ def lacking(*namespaces: str, again: str = "") -> RunStatus:
     return replace(failed("author"), refusal=replace(REFUSAL, facts=facts, again=again))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "command", "said"),
     [
         ({}, "", "nothing to do"),

@@ -18,8 +18,7 @@ import click
 import pytest
 
 from handler.cli.question import ask, confirm
-
-PATIENCE = 30.0
+from tests.patience import PATIENCE
 
 
 @pytest.fixture

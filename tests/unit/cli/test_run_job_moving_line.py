@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE
+
 _SCRIPT = """
 import threading
 from handler.cli.output import Output
@@ -16,6 +18,7 @@ from handler.cli.run_job import _shown
 from handler.cli.session import Session
 from handler.engine.run.transitions import phase
 from handler.feedback import cli
+from tests.patience import PATIENCE
 from tests.unit.feedback.recorded_waits import API, waiting
 
 cli._LOOK, said = 0.01, threading.Event()
@@ -25,7 +28,7 @@ output.note = lambda text: (note(text), said.set())
 session = Session(output, {})
 with _shown(session, "applying shop"):
     session.events.announce(phase(waiting(API), "shop.1"))
-    assert said.wait(60)
+    assert said.wait(PATIENCE)
 """
 
 
@@ -37,7 +40,7 @@ def test_what_is_waited_for_stands_above_the_moving_line(term: str) -> None:
     with subprocess.Popen([sys.executable, "-c", _SCRIPT], stdin=theirs, stdout=theirs, stderr=theirs, env=environ) as process:
         os.close(theirs)
         shown = b"".join(iter(lambda: _read(ours), b"")).decode()
-        assert process.wait(60) == 0, shown
+        assert process.wait(PATIENCE) == 0, shown
     os.close(ours)
     assert "shop waits for everything: Deployment/shop/api: 0 of 1 replica available\r\n" in shown
     assert ("applying shop" in shown) is (term == "xterm")

@@ -15,6 +15,7 @@ from handler.config.git_settings import AwsSecret, SecretRef
 from handler.config.remote_secrets import RemoteSecrets, SecretClocks
 from handler.config.settings import Cluster, Eks
 from handler.model.errors import SecretUnavailable
+from tests.patience import PATIENCE
 
 REF = SecretRef(aws_secrets_manager=AwsSecret("anneal/prod"))
 TTL = 60.0
@@ -73,7 +74,7 @@ def later(connection: ClusterConnection, monkeypatch: pytest.MonkeyPatch) -> str
         monkeypatch.setattr(connection, "_asked", float("-inf"))
         connection.authorization()
         with remote._answered:
-            assert remote._answered.wait_for(lambda: not remote._asked, 30)
+            assert remote._answered.wait_for(lambda: not remote._asked, PATIENCE)
     monkeypatch.setattr(connection, "_asked", float("-inf"))
     return connection.authorization()
 

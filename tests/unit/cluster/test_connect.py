@@ -13,6 +13,7 @@ from handler.cluster.connect import connect
 from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, ServerPinned
+from tests.patience import PATIENCE
 
 
 def write(path: Path, server: str = "https://one:6443", user: dict[str, Any] | None = None, **changes: Any) -> str:
@@ -112,7 +113,7 @@ def test_an_exec_plugin_that_hangs_is_an_error_and_started_once_until_it_ends(tm
     for _ in range(3):
         with pytest.raises(ClusterUnavailable, match=r"didn't come in 0\.2 s: an exec plugin hangs"):
             connect(Cluster(), kubeconfig=path, environ={})
-    monkeypatch.setattr("handler.cluster.connect._PATIENCE", 30.0)
+    monkeypatch.setattr("handler.cluster.connect._PATIENCE", PATIENCE)
     (tmp_path / "go").touch()
     assert connect(Cluster(), kubeconfig=path, environ={}).authorization() == "Bearer at-last"
     assert len((tmp_path / "asked").read_text().splitlines()) <= 2, "the one that hung, and the vendor's second question"

@@ -17,7 +17,7 @@ from handler.cluster.connect import connect
 from handler.config.git_settings import SecretRef
 from handler.config.settings import Cluster
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid
-from tests.unit.waiting import until
+from tests.patience import until
 
 V1 = "client.authentication.k8s.io/v1"
 CANARY = "CANARY-only-the-plugin-knows"

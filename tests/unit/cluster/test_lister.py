@@ -6,7 +6,6 @@ import gc
 import json
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +17,7 @@ from handler.cluster.lister import Followed, Lister, LiveChange
 from handler.model.backoff import Backoff
 from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable
 from handler.model.names import Identity, Resource
+from tests.patience import PATIENCE, until
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 WEB = Identity("", "ConfigMap", "shop", "web")
@@ -71,7 +71,7 @@ class Server:
         return made
 
     def watched(self) -> Stream:
-        return self.streams.get(timeout=60)
+        return self.streams.get(timeout=PATIENCE)
 
 
 def page(version: int, *items: dict[str, Any], following: str = "") -> dict[str, Any]:
@@ -85,13 +85,6 @@ def event(change: str, item: dict[str, Any]) -> bytes:
 
 def bookmark(version: int) -> bytes:
     return event("BOOKMARK", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}})
-
-
-def until(condition: Callable[[], Any]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def version_of(followed: Followed, name: str = "web") -> str:
@@ -125,7 +118,7 @@ def test_one_list_and_one_watch_serve_all_followers_of_a_scope(lister: Made) -> 
     server = Server(page(5, config(3)))
     ours = lister(server)
     first, second = ours.follow(MAPS, "shop"), ours.follow(MAPS, "shop")
-    assert first.wait(60)
+    assert first.wait(PATIENCE)
     server.watched().pieces.put(event("MODIFIED", config(6)))
     until(lambda: version_of(first) == version_of(second) == "6")
     assert (server.listed, server.opened) == (1, ["5"])
@@ -141,7 +134,7 @@ def test_a_follower_hears_what_is_known_as_additions_and_then_each_change_in_ord
     server = Server(page(5, config(3)))
     ours = lister(server)
     early, late = list[LiveChange](), list[LiveChange]()
-    ours.follow(MAPS, hear=early.append).wait(60)
+    ours.follow(MAPS, hear=early.append).wait(PATIENCE)
     watch = server.watched()
     watch.pieces.put(event("MODIFIED", config(6)))
     until(lambda: len(early) == 2)
@@ -209,13 +202,13 @@ def test_an_object_known_from_a_write_alone_goes_when_a_later_list_lacks_it(list
 
     def slowly() -> dict[str, Any]:
         waiting.set()
-        assert going.wait(60)
+        assert going.wait(PATIENCE)
         return page(20)
 
     server = Server(page(5), slowly)
     followed = lister(server).follow(MAPS)
     server.watched().pieces.put(event("ERROR", {"code": 410}))
-    assert waiting.wait(60)
+    assert waiting.wait(PATIENCE)
     followed.saw(config(15))
     followed.saw(config(25, "new", "u2"))
     going.set()
@@ -262,13 +255,13 @@ def test_a_scope_that_fails_keeps_what_it_knows_says_why_and_recovers(lister: Ma
 
     def hold() -> Exception:
         holding.set()
-        assert going.wait(60)
+        assert going.wait(PATIENCE)
         return wrong
 
     server.lists[2] = hold
     followed = lister(server).follow(MAPS)
     server.watched().pieces.put(event("ERROR", {"code": 410}))
-    assert holding.wait(60)
+    assert holding.wait(PATIENCE)
     assert isinstance(followed.error, AccessDenied | ClusterUnavailable)
     assert followed.failed
     assert not followed.complete
@@ -335,7 +328,7 @@ def test_the_last_follower_ends_the_watch_and_a_closed_one_hears_nothing(lister:
     assert len(heard) == 1
     thread = next(iter(ours._scopes.values()))[1]
     second.close()
-    thread.join(60)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     ours.close()
     with pytest.raises(RuntimeError, match="closed"):

@@ -14,6 +14,7 @@ import pytest
 
 from handler.cluster import watch
 from handler.model.names import Identity, Resource
+from tests.patience import PATIENCE
 
 WEB = Identity("", "ConfigMap", "shop", "web")
 OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "shop", "resourceVersion": "8"}}
@@ -80,7 +81,7 @@ def test_stop_is_called_by_its_interval_however_many_watch_events_come(monkeypat
         return len(states) == count
 
     def events() -> Iterator[bytes]:
-        while judged.acquire(timeout=30) and not scope.closed.is_set():
+        while judged.acquire(timeout=PATIENCE) and not scope.closed.is_set():
             yield EVENT
 
     class Cut(Response):

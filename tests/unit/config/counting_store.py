@@ -11,6 +11,7 @@ from handler.config.remote_secrets import Fetch, SecretClocks
 from handler.config.secret_rotation import Rotation
 from handler.config.settings import Settings, WebhookSettings
 from handler.model.errors import SecretUnavailable
+from tests.patience import PATIENCE
 
 TTL = 60.0
 
@@ -36,7 +37,7 @@ class Store:
     def __call__(self, ref: SecretRef) -> str | None:
         self.asked[ref] += 1
         self.reached.set()
-        assert self.gate.wait(30)
+        assert self.gate.wait(PATIENCE)
         if ref not in self.values:
             raise SecretUnavailable.of(str(ref), "can't be read", fix="allow it ssm:GetParameter")
         return self.values[ref]

@@ -7,6 +7,7 @@ import pytest
 from handler.config.load import parse
 from handler.config.yaml_nodes import MAX_DEPTH
 from tests.unit.config.config_mistakes import HEAD, REF, SERVER, TARGET, mistakes
+from tests.unit.rows import each_row
 
 DNS = "(a-z, 0-9, -)"
 DURATION = "expected a duration such as 30s, 5m or 1h30m from 1s to 8760h"
@@ -85,7 +86,7 @@ def test_yaml_that_is_no_configuration(text: str, expected: str) -> None:
     assert mistakes(text) == [expected]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "expected"),
     [
         ("kind: Config", "kind: written twice, first in line 2"),
@@ -176,13 +177,12 @@ def test_yaml_that_is_no_configuration(text: str, expected: str) -> None:
         ("defaults: {prune: {enabled: yes}}", "defaults.prune.enabled: expected true or false, found yes"),
         ("defaults: [prune]", "defaults: expected a mapping, found a list"),
     ],
-    ids=lambda value: value[:60] if isinstance(value, str) else None,
 )
 def test_mistakes_in_settings_of_the_installation(line: str, expected: str) -> None:
     assert mistakes(TARGET + line) == [f"a.yaml:7: {expected}"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "expected"),
     [
         ("nmespace: x", ".nmespace: unknown key; did you mean `namespace`?"),
@@ -259,7 +259,6 @@ def test_mistakes_in_settings_of_the_installation(line: str, expected: str) -> N
         ("adopt: true", f".adopt: {ADOPT}, found true or false"),
         ("drift: {}", ".drift: expected one of correct, report, ignore, found a mapping"),
     ],
-    ids=lambda value: value[:60] if isinstance(value, str) else None,
 )
 def test_mistakes_in_a_target(line: str, expected: str) -> None:
     assert mistakes(TARGET + "    " + line) == [f"a.yaml:7: targets[shop]{expected}"]
@@ -280,7 +279,7 @@ def test_the_namespace_whitelist_is_written_out(namespaces: str, expected: str) 
     assert mistakes(TARGET.replace("namespaces: [shop]", f"namespaces: {namespaces}")) == [f"a.yaml:6: {expected}"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "found", "fix"),
     [
         ("repository: https://h/x.git", "text", "write repository: {url: https://h/x.git}"),

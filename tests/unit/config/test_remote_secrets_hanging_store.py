@@ -15,8 +15,8 @@ from handler.config.remote_secrets import AT_ONCE, RemoteSecrets
 from handler.config.secret_rotation import EVERY, Rotation
 from handler.config.settings import ReplaySettings, ReplayToken
 from handler.model.errors import SecretUnavailable
+from tests.patience import PATIENCE, until
 from tests.unit.config.counting_store import HOOK, NEW, OLD, TTL, Rotating, Store, aws, hooked
-from tests.unit.waiting import until
 
 
 def test_while_a_store_hangs_one_thread_waits_a_little_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +28,7 @@ def test_while_a_store_hangs_one_thread_waits_a_little_and_no_other(monkeypatch:
     store.values[HOOK] = NEW
     rotating.now = TTL
     assert rotating.hooks() == [OLD]
-    assert store.reached.wait(30)  # the question has its moment
+    assert store.reached.wait(PATIENCE)  # the question has its moment
     for rotating.now in (TTL + EVERY, TTL * 2, TTL * 3):
         assert rotating.hooks() == [OLD]
     assert store.asked[HOOK] == 2, "while one question is on its way there is no other"
@@ -44,7 +44,7 @@ def answered(rotation: Rotation) -> None:
     """Return when nothing is on its way."""
     remote = rotation._remote
     with remote._answered:
-        assert remote._answered.wait_for(lambda: not remote._asked, 30)
+        assert remote._answered.wait_for(lambda: not remote._asked, PATIENCE)
 
 
 def test_one_secret_that_hangs_keeps_no_other_from_rotating(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_one_secret_that_hangs_keeps_no_other_from_rotating(monkeypatch: pytest.
 
     def fetch(ref: SecretRef) -> str | None:
         value = store(ref)
-        assert ref == sound or store.asked[hung] == 1 or gate.wait(30)
+        assert ref == sound or store.asked[hung] == 1 or gate.wait(PATIENCE)
         return value
 
     rotating = Rotating(hooked(sound, hung), fetch)
@@ -77,7 +77,7 @@ def answers(rotation: Rotation, ref: SecretRef) -> None:
     """Return when this isn't on its way."""
     remote = rotation._remote
     with remote._answered:
-        assert remote._answered.wait_for(lambda: ref not in remote._asked, 30)
+        assert remote._answered.wait_for(lambda: ref not in remote._asked, PATIENCE)
 
 
 def test_a_start_names_what_didnt_answer_in_time_and_goes_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +93,7 @@ def test_a_start_names_what_didnt_answer_in_time_and_goes_on_without_it(monkeypa
 
 
 def test_hanging_secrets_above_the_concurrency_limit_block_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.config.remote_secrets.START", PATIENCE)
     monkeypatch.setattr("handler.config.remote_secrets.TURN", 0.01)
     gate, told = threading.Event(), threading.Event()
     refs = [SecretRef(aws_parameter=f"/anneal/{number}") for number in range(AT_ONCE + 1)]
@@ -101,14 +102,14 @@ def test_hanging_secrets_above_the_concurrency_limit_block_no_other(monkeypatch:
         if ref == refs[-1]:
             told.set()
         else:
-            assert gate.wait(30)
+            assert gate.wait(PATIENCE)
         return OLD
 
     starting = threading.Thread(target=RemoteSecrets, args=(refs, fetch, TTL))
     starting.start()
-    assert told.wait(30)
+    assert told.wait(PATIENCE)
     gate.set()
-    starting.join(30)
+    starting.join(PATIENCE)
 
 
 HANGING = """
@@ -121,7 +122,7 @@ remote_secrets.RemoteSecrets([SecretRef(aws_parameter="/anneal/hung")], lambda r
 
 
 def test_a_store_that_hangs_keeps_no_process_from_ending() -> None:
-    done = subprocess.run([sys.executable, "-c", HANGING], timeout=60, check=False, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", HANGING], timeout=PATIENCE, check=False, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
@@ -134,15 +135,15 @@ def test_while_one_thread_asks_a_secret_store_others_read_without_waiting() -> N
     seen: list[list[str]] = []
     asking = threading.Thread(target=lambda: seen.append(rotating.hooks()))
     asking.start()
-    assert store.reached.wait(30)
+    assert store.reached.wait(PATIENCE)
     others = [threading.Thread(target=lambda: seen.append(rotating.hooks())) for _ in range(20)]
     for thread in others:
         thread.start()
     for thread in others:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert seen == [[OLD]] * 20
     store.gate.set()
-    asking.join(30)
+    asking.join(PATIENCE)
 
 
 def test_no_repr_shows_a_stores_answer() -> None:
@@ -177,10 +178,10 @@ def test_fifty_threads_see_whole_snapshots_while_a_store_rotates() -> None:
         store.reached.clear()
         rotating.now += TTL
         store.values[aws("anneal")] = json.dumps({"hook": f"{OLD}-{number:04}", "token": f"{NEW}-{number:04}"})
-        assert store.reached.wait(30)
+        assert store.reached.wait(PATIENCE)
     stop.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     rotating.now += TTL
     assert not broken
     assert rotating.hooks() == [f"{OLD}-0029"]

@@ -18,6 +18,7 @@ from handler.config.settings import IgnoreRule, Settings, Target
 from handler.config.settings_shape import slots, written
 from handler.model.errors import ConfigInvalid
 from handler.model.names import applyset_id
+from tests.unit.rows import each_row
 
 SAMPLES = Path(__file__).with_name("samples")
 VALID = Draft202012Validator(schema())
@@ -86,7 +87,7 @@ def test_what_is_written_reads_back_as_the_same_value() -> None:
     VALID.validate(document)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "interval: 5 min",
@@ -190,7 +191,7 @@ def test_loader_and_schema_judge_sign_in_alike(url: str, auth: str, accepted: bo
     assert VALID.is_valid(yaml.safe_load(text)) is accepted
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         TARGET,

@@ -8,13 +8,14 @@ import yaml
 from handler.config.load import parse
 from handler.config.value_formats import FORMS
 from tests.unit.config.config_mistakes import AUTH, REF, TARGET, mistakes
+from tests.unit.rows import each_row
 
 SCHEME = "write https://<host>/<path> or ssh://git@<host>/<path>"
 KEY = "ssh:// URLs sign in by a key: `auth: {ssh: {privateKey: ..., knownHosts: ...}}`"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@each_row(
     ("url", "why"),
     [
         ("https://user:CANARY@git.example.com/shop.git", f", which holds credentials; {AUTH}"),
@@ -77,16 +78,14 @@ def test_refs_that_git_allows(name: str) -> None:
     assert parse(TARGET + f"    revision: {{branch: {name}}}").targets[0].revision.branch == name
 
 
-@pytest.mark.parametrize(
-    "name", ["a b", "a~1", "a^", "a:b", "a?", "a*", "a[b", "a\\b", ".a", "a/.b", "a.lock", "a.lock/b", "a.", "/a", "\x7f"]
-)
+@each_row("name", ["a b", "a~1", "a^", "a:b", "a?", "a*", "a[b", "a\\b", ".a", "a/.b", "a.lock", "a.lock/b", "a.", "/a", "\x7f"])
 def test_refs_that_git_refuses(name: str) -> None:
     escaped = name.replace("\\", "\\\\").replace("\x7f", "\\x7f")
     (found,) = mistakes(TARGET + f'    revision: {{tag: "{escaped}"}}')
     assert found.startswith(f"a.yaml:7: targets[shop].revision.tag: {REF}, found ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "secrets",
     [
         "CANARY",
@@ -143,7 +142,7 @@ def test_a_private_key_in_place_of_a_public_one_is_not_repeated(key: str) -> Non
     assert "CANARY" not in found
 
 
-@pytest.mark.parametrize("kind", [kind for kind, form in FORMS.items() if form.example and not form.lone])
+@each_row("kind", [kind for kind, form in FORMS.items() if form.example and not form.lone])
 def test_every_example_is_what_it_shows(kind: str) -> None:
     assert FORMS[kind].complaint(FORMS[kind].example) is None
     if kind not in ("semver", "glob"):  # in these, `add ...` is never said: they aren't required

@@ -20,6 +20,7 @@ from handler.model.rollout import Group, Mode, Rollout, Step
 from handler.state.record import Progress, State, StepRecord
 from handler.state.record_format import seconds_of
 from handler.state.write_batcher import WriteBatcher
+from tests.patience import PATIENCE, until
 from tests.unit.state.samples import NOON, blank, sha
 
 DIGEST = "d" * 64
@@ -148,10 +149,7 @@ def raising(error: AnnealError) -> Act:
 
 def held_up(stage: StepStage) -> None:
     """Wait as every action waits: until a beat ends it."""
-    for _ in range(6000):
-        stage.beat()
-        threading.Event().wait(0.01)
-    raise AssertionError("nobody ended it")
+    until(stage.beat, "nobody ended it")
 
 
 def once_all_began(count: int, *acts: Act) -> list[Act]:
@@ -160,7 +158,7 @@ def once_all_began(count: int, *acts: Act) -> list[Act]:
 
     def after(act: Act) -> Act:
         def begun_together(stage: StepStage) -> str | None:
-            together.wait(30)
+            together.wait(PATIENCE)
             return act(stage)
 
         return begun_together

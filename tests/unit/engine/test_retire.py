@@ -13,7 +13,7 @@ from handler.app.retiring import exclusive_notes
 from handler.config.settings import Cluster
 from handler.engine.retire import Retire, Retired
 from handler.engine.run.errors import EndUnsure, RequestRefused
-from handler.model.errors import AccessDenied, PlanRefused, TargetMoved
+from handler.model.errors import AccessDenied, Busy, PlanRefused, TargetMoved
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, Identity
 from handler.model.result import Outcome
 from handler.state.record_values import RecordName
@@ -261,3 +261,11 @@ def test_what_another_target_waits_to_take_over_is_refused_until_that_ends() -> 
     waits.carry_out(waits.look(), threading.Event())
     assert len(both.uids()) == 30
     assert len(both.retire(OLD).look().going) == 30
+
+
+def test_a_living_holder_of_the_lease_makes_it_busy(shop: Renamed) -> None:
+    asked = replace(shop.retire(), lease_duration=0.2)
+    before = shop.uids()
+    with shop.handler(OLD).lock(OLD).acquire(), pytest.raises(Busy):
+        asked.carry_out(asked.look(), threading.Event())
+    assert (shop.uids(), shop.has_record("shop")) == (before, (True, True))

@@ -17,11 +17,10 @@ from handler.model.event import Job
 from handler.model.result import Outcome, Result
 from handler.model.run_event import RunEvent, RunPhase
 from handler.state.record import Attempt, Progress, RunStatus, State, StepRecord
+from tests.patience import PATIENCE
 from tests.unit.engine.in_memory_cluster import ROLLED, InMemoryCluster, group, step
 from tests.unit.feedback.recorded_waits import API, WEB, waiting
 from tests.unit.state.samples import NOON, TOKEN, sha
-
-PATIENCE = 60.0
 
 
 def stepping(*steps: StepRecord) -> State:

@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import socket
 import threading
-import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +15,8 @@ import pytest
 from handler.feedback import exposition
 from handler.feedback.exposition import Exposition
 from handler.worker.supervisor import listen
+from tests.patience import PATIENCE, until
 
-PATIENCE = 60.0
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -84,12 +83,14 @@ def test_a_scrape_that_sends_a_byte_now_and_then_is_closed_too(port: int, monkey
 
 def wait_for_a_place(port: int) -> None:
     """Scrape until a place is free: the last one is a moment after its client was hung up on."""
-    end = time.monotonic() + PATIENCE
-    while True:
+
+    def is_served() -> bool:
         with contextlib.suppress(ConnectionError, http.client.HTTPException):
             assert scraped(port)[0] == 200
-            return
-        assert time.monotonic() < end, "no place was freed"
+            return True
+        return False
+
+    until(is_served, "no place was freed")
 
 
 def test_the_document_is_installed_with_the_package() -> None:

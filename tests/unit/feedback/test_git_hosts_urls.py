@@ -17,6 +17,7 @@ from handler.feedback.git_hosts.gitlab import GitLab
 from handler.model.commit_status import CommitStatus, StatusState
 from handler.model.errors import ConfigInvalid
 from handler.model.host_answer import Query
+from tests.unit.rows import each_row
 
 SHA = "4f1b0c7e2d9a5836be0174c2f6a98d3e5b7c1a20"
 ROWS: dict[str, type[GitHostApi]] = {
@@ -130,7 +131,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "url", "place"), PLACES, ids=[each[1] for each in PLACES])
+@each_row(("name", "url", "place"), PLACES)
 def test_a_status_is_posted_beside_the_repository(name: str, url: str, place: str) -> None:
     found, _ = posted(name, url)
     assert found.partition(SHA)[0] == place
@@ -149,7 +150,7 @@ def test_a_project_of_a_gitlab_below_a_path_begins_after_it(url: str, project: s
     assert place == f"https://git.example.com/code/gitlab/api/v4/projects/{project}/statuses/{SHA}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "url"),
     [
         *((name, "https://git.example.com/shop.git") for name in ROWS),

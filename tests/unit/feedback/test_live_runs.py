@@ -16,7 +16,7 @@ from handler.model.names import Identity
 from handler.model.plan import Action, Change, Hold
 from handler.model.result import Outcome, Result
 from handler.model.run_event import HealthChanged, InstanceGone, ObjectsWritten, OpenWait, PlanHeld, RunEnded, RunPhase, RunPlanned
-from tests.unit.waiting import PATIENCE
+from tests.patience import PATIENCE
 
 WRITES = tuple(Change(Action.UPDATE, Identity("", "ConfigMap", "shop", f"c{number}")) for number in range(3))
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the children to freeze are found in /proc, as on Lambda")
 ROOT = Path(__file__).resolve().parents[3]
 DONE = "[] True"
@@ -52,7 +54,7 @@ class Process:
         assert self._process.stdout
         self._process.stdin.close()
         self._process.stdout.close()
-        return self._process.wait(30)
+        return self._process.wait(PATIENCE)
 
 
 @pytest.fixture

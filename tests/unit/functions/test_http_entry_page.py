@@ -29,6 +29,7 @@ from tests.fakes.engine import cluster, engine, state_of
 from tests.fakes.git_host import GitHost
 from tests.fakes.page_visits import PAGE_SECRETS, URL, the_page
 from tests.fakes.signed_webhooks import SECRETS, Kept, door_secrets, door_settings
+from tests.patience import PATIENCE
 
 SETTINGS = replace(door_settings(), page=the_page())
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\ndata: {a: '1'}\n"
@@ -167,7 +168,7 @@ def test_there_is_no_stream_and_the_page_asks_again(deployed: Deployed) -> None:
 def test_a_look_that_takes_longer_than_the_function_is_given_up_in_time(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     browser, held = Browser(deployed.door, aws_events.function_url), threading.Event()
     browser.sign_in()
-    monkeypatch.setattr(deployed.handler, "look", lambda *_: held.wait(60))
+    monkeypatch.setattr(deployed.handler, "look", lambda *_: held.wait(PATIENCE))
     try:
         status, html = browser.get(f"{TARGET}/gap", seconds=SAFETY + 5.0)
         assert status == 502

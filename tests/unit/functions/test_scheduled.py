@@ -28,12 +28,13 @@ from handler.state.record_format import stamp
 from handler.state.summary import Summary
 from handler.triggers.schedule import due_between
 from tests.fakes.aws_events import Context, every_minute
-from tests.fakes.cluster_looks import PATIENCE, OneHangs
+from tests.fakes.cluster_looks import OneHangs
 from tests.fakes.engine import SHOP
 from tests.fakes.objects import FakeObjects
 from tests.fakes.signed_webhooks import Kept
 from tests.fakes.sqs_fifo import Fifo
 from tests.fakes.worker_parts import remember
+from tests.patience import PATIENCE
 
 END = 1_772_366_400.0
 START, NOON = END - 60.0, "2026-03-01T12:00:00Z"

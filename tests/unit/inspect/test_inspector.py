@@ -26,6 +26,7 @@ from tests.fakes.apiserver.connection import Call, Reply, straight
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, SHOP, cluster, engine, pushed, state_of
 from tests.fakes.git_host import GitHost
+from tests.patience import PATIENCE
 
 Way = Callable[[Call, Callable[[], Reply]], Reply]
 MAPS = "/api/v1/namespaces/shop/configmaps"
@@ -195,7 +196,7 @@ def test_fifty_who_ask_at_once_cost_one_plan_and_so_does_whoever_asks_soon_after
     def slow(call: Call, do: Callable[[], Reply]) -> Reply:
         if armed and call.asked.path.endswith("configmaps"):
             begun.set()
-            assert held.wait(60)
+            assert held.wait(PATIENCE)
         return do()
 
     armed: list[bool] = []
@@ -205,10 +206,10 @@ def test_fifty_who_ask_at_once_cost_one_plan_and_so_does_whoever_asks_soon_after
     threads = [threading.Thread(target=lambda: answers.append(town.inspector.gap(Ask("shop")))) for _ in range(50)]
     for thread in threads:
         thread.start()
-    assert begun.wait(60)
+    assert begun.wait(PATIENCE)
     held.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert (len(answers), len({id(each) for each in answers}), town.lists) == (50, 1, 1)
     town.inspector.gap(Ask("shop"))
     assert town.lists == 1
@@ -284,7 +285,7 @@ def test_few_look_at_once_and_who_waits_too_long_is_sent_away() -> None:
     def slow(call: Call, do: Callable[[], Reply]) -> Reply:
         if armed and call.asked.path.endswith("configmaps"):
             begun.release()
-            assert held.wait(60)
+            assert held.wait(PATIENCE)
         return do()
 
     town = Town("a", settings=settings, way=slow)
@@ -293,7 +294,7 @@ def test_few_look_at_once_and_who_waits_too_long_is_sent_away() -> None:
     threads = [threading.Thread(target=inspector.gap, args=(Ask(name),)) for name in names[:2]]
     for thread in threads:
         thread.start()
-        assert begun.acquire(timeout=60)
+        assert begun.acquire(timeout=PATIENCE)
     patient, inspector.plans = inspector.plans, replace(inspector.plans, patience=0.05)
     with pytest.raises(ClusterUnavailable, match=r"2 others are under way|hasn't ended within"):
         inspector.gap(Ask("three"))
@@ -302,7 +303,7 @@ def test_few_look_at_once_and_who_waits_too_long_is_sent_away() -> None:
     inspector.plans = patient
     held.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert inspector.gap(Ask("three")).seen.target == "three"
 
 

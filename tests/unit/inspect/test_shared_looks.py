@@ -15,7 +15,7 @@ from handler.inspect import shared_looks
 from handler.inspect.shared_looks import SharedLooks
 from handler.model import deadline
 from handler.model.errors import AccessDenied, ClusterUnavailable
-from tests.unit.waiting import until
+from tests.patience import PATIENCE, until
 
 
 def test_many_who_ask_at_once_share_one_look() -> None:
@@ -24,7 +24,7 @@ def test_many_who_ask_at_once_share_one_look() -> None:
     def look() -> int:
         seen.append(1)
         entered.set()
-        assert go.wait(60)
+        assert go.wait(PATIENCE)
         return len(seen)
 
     def ask() -> int:
@@ -33,12 +33,12 @@ def test_many_who_ask_at_once_share_one_look() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(ask)]
-        assert entered.wait(60)
+        assert entered.wait(PATIENCE)
         asked += [pool.submit(ask) for _ in range(7)]
         for _ in range(8):
-            assert asking.acquire(timeout=60)
+            assert asking.acquire(timeout=PATIENCE)
         go.set()
-        assert [each.result(60) for each in asked] == [1] * 8
+        assert [each.result(PATIENCE) for each in asked] == [1] * 8
 
 
 def test_an_answer_serves_others_while_it_is_fresh() -> None:
@@ -67,7 +67,7 @@ def test_who_waits_too_long_is_told_and_the_late_answer_serves_the_next() -> Non
     looks, go = SharedLooks(), threading.Event()
 
     def look() -> int:
-        assert go.wait(60)
+        assert go.wait(PATIENCE)
         return 1
 
     with pytest.raises(ClusterUnavailable, match=r"hasn't ended within \S+ s"):
@@ -82,16 +82,16 @@ def test_few_looks_are_under_way_at_once() -> None:
 
     def holds() -> int:
         entered.set()
-        assert go.wait(60)
+        assert go.wait(PATIENCE)
         return 1
 
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(looks.ask, "a", holds, seconds=60)
-        assert entered.wait(60)
+        assert entered.wait(PATIENCE)
         with pytest.raises(ClusterUnavailable):
             looks.ask("b", lambda: 2, seconds=0.05)
         go.set()
-        assert first.result(60) == 1
+        assert first.result(PATIENCE) == 1
     assert looks.ask("c", lambda: 2, seconds=60) == 2
 
 
@@ -123,7 +123,7 @@ def test_an_answer_is_forgotten_when_it_is_old_though_nobody_asks_again() -> Non
     looks.ask("other", lambda: 1, seconds=60, fresh=0.001)
     for thread in [each for each in set(threading.enumerate()) - before if each.name == "forget"]:
         assert thread.daemon, "a process that stops waits for none"
-        thread.join(60)
+        thread.join(PATIENCE)
     gc.collect()
     assert gone() is None
 
@@ -162,7 +162,7 @@ def test_that_many_look_is_no_failure_of_the_cluster() -> None:
     with pytest.raises(ClusterUnavailable, match=r"0 others are under way|hasn't ended within"):
         looks.ask("key", lambda: 1, seconds=0.01)
     for thread in [each for each in set(threading.enumerate()) - before if each.name == "look"]:
-        thread.join(60)
+        thread.join(PATIENCE)
     looks._places.release()
     assert looks.ask("key", lambda: 1, seconds=60) == 1
 
@@ -170,12 +170,12 @@ def test_that_many_look_is_no_failure_of_the_cluster() -> None:
 def test_who_joins_a_look_waits_only_for_what_is_left_of_its_time() -> None:
     looks, go = SharedLooks(), threading.Event()
     with pytest.raises(ClusterUnavailable):
-        looks.ask("key", lambda: go.wait(60), seconds=0.01)
+        looks.ask("key", lambda: go.wait(PATIENCE), seconds=0.01)
     with ThreadPoolExecutor(1) as pool:
         joined = pool.submit(looks.ask, "key", lambda: True, seconds=10_000)
         try:
             with pytest.raises(ClusterUnavailable):
-                joined.result(60)
+                joined.result(PATIENCE)
         finally:
             go.set()
 
@@ -185,7 +185,7 @@ def test_looks_of_one_name_follow_each_other_also_after_one_was_given_up() -> No
 
     def slow() -> int:
         begun.set()
-        assert go.wait(60)
+        assert go.wait(PATIENCE)
         seen.append("slow ended")
         return 1
 
@@ -195,13 +195,13 @@ def test_looks_of_one_name_follow_each_other_also_after_one_was_given_up() -> No
 
     with pytest.raises(ClusterUnavailable):
         looks.ask("head", slow, seconds=0.01, alone="shop")
-    assert begun.wait(60)
+    assert begun.wait(PATIENCE)
     with ThreadPoolExecutor(1) as pool:
         second = pool.submit(looks.ask, "rollback", quick, seconds=60, alone="shop")
         assert looks.ask("elsewhere", lambda: 3, seconds=60, alone="other") == 3, "who waits for a turn takes no place"
         assert seen == []
         go.set()
-        assert second.result(60) == 2
+        assert second.result(PATIENCE) == 2
     assert seen == ["slow ended", "second"]
 
 
@@ -210,15 +210,15 @@ def test_what_is_asked_anew_joins_no_look_that_began_before() -> None:
 
     def old() -> str:
         begun.set()
-        assert go.wait(60)
+        assert go.wait(PATIENCE)
         return "old"
 
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(looks.ask, "key", old, seconds=60, fresh=math.inf, alone="shop")
-        assert begun.wait(60)
+        assert begun.wait(PATIENCE)
         second = pool.submit(looks.ask, "key", lambda: "new", seconds=60, fresh=math.inf, alone="shop", anew=True)
         go.set()
-        assert (first.result(60), second.result(60)) == ("old", "new")
+        assert (first.result(PATIENCE), second.result(PATIENCE)) == ("old", "new")
     assert looks.known("key") == "new"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handler.model.event import Delivery, Job
+from tests.unit.rows import each_row
 
 
 def delivery(number: int) -> Delivery:
@@ -44,8 +45,8 @@ ASKED = (
 )
 
 
-@pytest.mark.parametrize("other", [Job("shop", "push", hint="a"), Job("shop", "tick"), Job("shop", "replay"), *ASKED], ids=str)
-@pytest.mark.parametrize("asked", ASKED, ids=lambda job: job.acts[0])
+@each_row("other", [Job("shop", "push", hint="a"), Job("shop", "tick"), Job("shop", "replay"), *ASKED])
+@each_row("asked", ASKED)
 def test_a_named_request_is_merged_with_nothing(asked: Job, other: Job) -> None:
     for older, newer in ((asked, other), (other, asked)):
         with pytest.raises(AssertionError, match="only plain jobs"):

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from handler.model.malloc import share_arenas, trim
+from tests.patience import PATIENCE
 
 MANY = """\
 import ctypes, re, sys, threading
@@ -49,7 +50,7 @@ print(before - resident())
 
 def arenas(*arguments: str) -> int:
     """Count the arenas of a process with 16 threads."""
-    done = subprocess.run([sys.executable, "-c", MANY, *arguments], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", MANY, *arguments], capture_output=True, text=True, check=True, timeout=PATIENCE)
     return done.stderr.count("Arena ")
 
 
@@ -62,7 +63,7 @@ def test_threads_share_two_arenas() -> None:
 @pytest.mark.skipif(not os.access("/proc/self/statm", os.R_OK), reason="the system doesn't say how much is resident")
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another C library")
 def test_what_is_free_below_a_block_in_use_goes_back() -> None:
-    done = subprocess.run([sys.executable, "-c", HOLED], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", HOLED], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert int(done.stdout) > 50_000_000
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from handler.model.errors import AnnealError, RefNotFound, TransientError
 from handler.model.singleflight import SingleFlight
+from tests.patience import PATIENCE
 from tests.unit.waiting import joined
 
-PATIENCE = 30.0
 Flights = SingleFlight[str, object]
 
 

@@ -25,6 +25,7 @@ from handler.plan.exclusive import (
     unread,
     until,
 )
+from tests.unit.rows import each_row
 
 ALL = frozenset({"list", "delete", "get"})
 MAP = Identity("", "ConfigMap", "shop", "web")
@@ -34,7 +35,7 @@ def resource(group: str, kind: str, *, namespaced: bool = True, verbs: frozenset
     return Resource(group, "v1", kind, f"{kind.lower()}s", namespaced, verbs)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "expected"),
     [
         (resource("", "ConfigMap"), True),
@@ -130,7 +131,7 @@ OTHER: dict[str, Any] = {"labels": {PART_OF: "applyset-x-v1"}}
 HELM = {"manager": "helm", "operation": "Update", "fieldsV1": {"f:data": {"f:key": {}}}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "expected"),
     [
         (live(), None),

@@ -10,6 +10,7 @@ from handler.config.settings import Tool
 from handler.model.names import IDENTITY, PART_OF, applyset_id, identity_of
 from handler.plan.ownership import TOOLS, ForeignOwner, foreign_owner, managers_of, tool_marks
 from tests.unit.plan.samples import SET, document, entry, instance
+from tests.unit.rows import each_row
 
 CONTROLLER = {"kind": "Shop", "name": "main", "uid": "u"}
 TRACKED = {"argocd.argoproj.io/tracking-id": "web:/ConfigMap:shop/web"}
@@ -37,7 +38,7 @@ def test_the_table_has_each_tool_that_a_target_can_name() -> None:
     assert tuple(TOOLS) == get_args(Tool)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("metadata", "named", "tools"),
     [
         ({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}, "Flux Kustomization apps", ["flux"]),
@@ -142,7 +143,7 @@ WRITERS = [
 ]
 
 
-@pytest.mark.parametrize(("manager", "operation", "fields", "more", "named"), WRITERS)
+@each_row(("manager", "operation", "fields", "more", "named"), WRITERS)
 def test_a_tool_is_known_by_what_it_deployed_not_by_what_its_controllers_co_write(
     manager: str, operation: str, fields: dict[str, Any], more: dict[str, str], named: str
 ) -> None:

@@ -14,6 +14,7 @@ from handler.model.plan import Action, Change
 from handler.plan.prune import ALLOW, PROTECTIONS, PruneFacts, custom_kinds, is_outside, judge, leaving, left_to, protection, questions
 from handler.plan.system_objects import MADE_AGAIN
 from tests.unit.plan.samples import document, instance, member, target
+from tests.unit.rows import each_row
 
 CRD_API = "apiextensions.k8s.io/v1"
 OPEN = target(
@@ -166,8 +167,8 @@ def test_namespaces_and_crds_with_content_are_kept_from_prune(
     assert (change.action, change.reason) == (Action.SKIP, reason)
 
 
-@pytest.mark.parametrize("place", ["annotations", "labels"])
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in PROTECTIONS for value in sorted(values)])
+@each_row("place", ["annotations", "labels"])
+@each_row(("name", "value"), [(name, value) for name, values in PROTECTIONS for value in sorted(values)])
 def test_prune_protections_of_other_tools_count_in_any_case(name: str, value: str, place: str) -> None:
     for written in (value, value.title(), f"x=y, {value.upper()} ,z"):
         change = judged(member(document(), **{place: {name: written}}))

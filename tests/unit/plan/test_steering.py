@@ -16,6 +16,7 @@ from handler.plan.annotations import ANY, DROP, TABLE, AnnotationRow, Effect, Si
 from handler.plan.hooks import separate
 from handler.plan.prune import PROTECTIONS
 from tests.unit.plan.samples import admission, desired, document, entry, fields_of, member
+from tests.unit.rows import each_row
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "annotations.md"
 FLUX, SYNC = "kustomize.toolkit.fluxcd.io", "argocd.argoproj.io/sync-options"
@@ -27,10 +28,6 @@ WORDS = {Effect.REFUSE: "refused", Effect.IGNORE: "ignored"}
 def spelled(row: AnnotationRow, value: str) -> dict[str, str]:
     """Return the annotation of a row, where any value or any key will do with one of them."""
     return {row.key.replace(ANY, ".x" if row.key.endswith(f"rule{ANY}") else ""): "x" if value == ANY else value}
-
-
-def named(case: tuple[AnnotationRow, str]) -> str:
-    return ":".join(*spelled(*case).items())
 
 
 def marked(marks: dict[str, str], part: str = "annotations", **more: Any) -> dict[str, Any]:
@@ -47,7 +44,7 @@ def live(marks: dict[str, str], manager: str = "kubectl-annotate", part: str = "
 
 
 # --- each row
-@pytest.mark.parametrize("case", CASES, ids=named)
+@each_row("case", CASES)
 def test_an_annotation_in_git_has_the_effect_of_its_row(case: tuple[AnnotationRow, str]) -> None:
     row, value = case
     found = asked(spelled(row, value))
@@ -62,7 +59,7 @@ def test_an_annotation_in_git_has_the_effect_of_its_row(case: tuple[AnnotationRo
     assert steering.may_recreate(document(), manifest) is (effect is Effect.RECREATE or value == "Force=true,Replace=true")
 
 
-@pytest.mark.parametrize("case", CASES, ids=named)
+@each_row("case", CASES)
 def test_a_live_annotation_has_the_effect_of_its_row(case: tuple[AnnotationRow, str]) -> None:
     row, value = case
     body, plain = live(spelled(row, value)), Manifest.of(document(), "web.yaml:1")

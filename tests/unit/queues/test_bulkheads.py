@@ -12,8 +12,7 @@ from handler.model.event import Job
 from handler.queues.bulkheads import MOST_THREADS, THREADS, Bulkheads
 from handler.queues.inline import Inline
 from handler.queues.pending import Work
-
-PATIENCE = 60.0
+from tests.patience import PATIENCE
 
 
 def target(name: str, cluster: str = "one", host: str = "git.example.com") -> Target:

@@ -12,7 +12,7 @@ from handler.model.event import Job
 from handler.queues.bulkheads import MOST_THREADS, THREADS, Bulkheads
 from handler.queues.inline import Inline
 from handler.queues.pending import Work
-from tests.unit.waiting import PATIENCE
+from tests.patience import PATIENCE
 
 
 def target(name: str, cluster: str = "one", host: str = "git.example.com") -> Target:

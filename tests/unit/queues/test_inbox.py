@@ -7,8 +7,7 @@ from pathlib import Path
 from handler.queues import socket_frames
 from handler.queues.inbox import Inbox
 from handler.web.gunicorn_worker import THREADS
-
-PATIENCE = 60.0
+from tests.patience import PATIENCE
 
 
 def test_simultaneous_connections_to_the_worker_socket_are_accepted(path: Path) -> None:

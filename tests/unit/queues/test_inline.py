@@ -11,8 +11,7 @@ import pytest
 from handler.model.event import Job
 from handler.queues.inline import Inline
 from handler.queues.pending import Work
-
-PATIENCE = 60.0
+from tests.patience import PATIENCE
 
 
 def pushed(target: str = "shop", hint: str = "") -> Job:

@@ -21,9 +21,7 @@ from handler.worker.worker import Worker
 from tests.fakes.signed_webhooks import door_settings
 from tests.fakes.sqs_side import Side
 from tests.fakes.worker_parts import parts_of
-from tests.unit.waiting import until
-
-PATIENCE = 60.0
+from tests.patience import PATIENCE, until
 
 
 @dataclass

@@ -13,6 +13,7 @@ from handler.model.event import MOST_COMMENTS, Delivery, Job
 from handler.queues import message
 from handler.queues.pending import Work
 from tests.fakes.signed_webhooks import mutations
+from tests.unit.rows import each_row
 
 SHA = "4f1b0c7e2d9a5836be0174c2f6a98d3e5b7c1a20"
 RUN = "shop.0123456789ab"
@@ -86,7 +87,7 @@ def test_a_message_carries_no_time_of_the_local_clock() -> None:
     assert message.decode(body).job.asked == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "job",
     [
         Job("shop", "replay", commit=SHA, force=True),
@@ -192,7 +193,7 @@ def test_each_wish_for_a_plan_is_its_own() -> None:
     assert message.identified(PLAN.job).startswith("shop~12.")
 
 
-@pytest.mark.parametrize("changed", mutations(json.loads(message.encode(WHOLE))) + mutations(json.loads(message.encode(PLAN))), ids=str)
+@each_row("changed", mutations(json.loads(message.encode(WHOLE))) + mutations(json.loads(message.encode(PLAN))))
 def test_hostile_fields_are_refused_or_mean_what_they_say(changed: object) -> None:
     try:
         work = message.decode(json.dumps(changed))

@@ -14,6 +14,7 @@ from handler.model.result import Outcome, Result
 from handler.queues import message_outcome
 from handler.queues.message_outcome import DeadlineEvent, handle, settles
 from handler.queues.pending import Work
+from tests.patience import PATIENCE
 
 SHA = "a" * 40
 PUSH = Job("shop", "push", hint=SHA, deliveries=(Delivery("d1", "github", "refs/heads/main", SHA, "ada", "t"),))
@@ -233,10 +234,10 @@ def test_a_deadline_event_is_set_by_time_alone() -> None:
     far, near = DeadlineEvent(time.monotonic() + 1000.0), DeadlineEvent(time.monotonic() + 0.05)
     assert not far.is_set()
     assert not far.wait(0.001)
-    assert near.wait(60.0)
+    assert near.wait(PATIENCE)
     assert near.wait()
     far.set()
-    assert far.wait(60.0)
+    assert far.wait(PATIENCE)
     assert far.is_set()
 
 

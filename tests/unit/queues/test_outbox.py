@@ -16,8 +16,8 @@ from handler.queues import message, socket_frames
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
+from tests.patience import PATIENCE
 
-PATIENCE = 60.0
 JOB = Job(
     "shop",
     "push",

@@ -15,7 +15,7 @@ from handler.queues import outbox as outboxes
 from handler.queues.inbox import Inbox
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
-from tests.unit.waiting import PATIENCE, until
+from tests.patience import PATIENCE, until
 
 
 class Lives:

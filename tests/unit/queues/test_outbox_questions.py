@@ -12,8 +12,7 @@ from handler.model.errors import WorkerUnavailable
 from handler.queues import outbox as outboxes
 from handler.queues.inbox import Inbox
 from handler.queues.outbox import Outbox
-
-PATIENCE = 60.0
+from tests.patience import PATIENCE
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from handler.worker.worker import Worker
 from tests.fakes.objects import Body, FakeObjects
 from tests.fakes.signed_webhooks import INFRA, door_settings
 from tests.fakes.worker_parts import parts_of, remember
-from tests.unit.waiting import PATIENCE, until
+from tests.patience import PATIENCE, until
 
 ASKED = Job("infra", "replay", force=True, actor="ops")
 PLAIN = Job("infra", "replay", actor="ops")

@@ -21,8 +21,8 @@ from handler.queues.pending import Work
 from handler.queues.sqs import SqsQueue
 from infra.moto import Moto
 from tests.fakes.sqs_fifo import Fifo
+from tests.patience import PATIENCE
 
-PATIENCE = 60.0
 A, B = "a" * 40, "b" * 40
 KINDS = ["inline", "outbox", pytest.param("moto", marks=pytest.mark.slow), "fifo"]
 

@@ -27,6 +27,7 @@ from handler.queues.sqs import SqsQueue, queue_url
 from handler.queues.sqs_client import QueueUnavailable
 from infra.moto import Moto
 from tests.fakes.sqs_fifo import Fifo, refused
+from tests.patience import PATIENCE
 
 URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo"
 JOB = Job("shop", "replay", actor="ops")
@@ -126,7 +127,7 @@ class Silent(Fifo):
 
     def send_message_batch(self, *arguments: Any, **more: Any) -> dict[str, Any]:
         self.asked.release()
-        assert self.answers.wait(60)
+        assert self.answers.wait(PATIENCE)
         return super().send_message_batch(*arguments, **more)
 
 
@@ -145,22 +146,22 @@ def test_a_given_up_sqs_request_is_not_sent_afterwards(monkeypatch: pytest.Monke
     silent = Silent()
     queue = SqsQueue(silent.url, silent)
     trouble(queue, lambda queue: queue.put_all([Job(f"t{number}", "push") for number in range(1000)]))
-    monkeypatch.setattr(sqs, "PATIENCE", 60.0)
+    monkeypatch.setattr(sqs, "PATIENCE", PATIENCE)
     silent.answers.set()
     queue.put(JOB)  # waits behind what was under way
     assert len(silent.calls) <= sqs.AT_ONCE + 1
 
 
 def test_requests_go_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqs, "PATIENCE", 60.0)
+    monkeypatch.setattr(sqs, "PATIENCE", PATIENCE)
     silent = Silent()
     queue = SqsQueue(silent.url, silent)
     sender = threading.Thread(target=lambda: queue.put_all([Job(f"t{number}", "push") for number in range(40)]))
     sender.start()
     for _ in range(4):
-        assert silent.asked.acquire(timeout=60)  # all four are on the wire before one is answered
+        assert silent.asked.acquire(timeout=PATIENCE)  # all four are on the wire before one is answered
     silent.answers.set()
-    sender.join(60)
+    sender.join(PATIENCE)
     assert len(silent.messages) == 40
 
 

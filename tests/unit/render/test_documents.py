@@ -14,6 +14,7 @@ from handler.model.errors import ManifestInvalid, Problem
 from handler.render.document import MAX_BYTES, Document
 from handler.render.documents import documents, parse
 from tests.unit.render.go_yaml_golden import GOLDEN
+from tests.unit.rows import each_row
 
 
 def _value(text: str, path: str = "a.yaml") -> Any:
@@ -27,13 +28,13 @@ def _mistakes(data: str | bytes, path: str = "a.yaml") -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
-@pytest.mark.parametrize(("text", "expected"), GOLDEN)
+@each_row(("text", "expected"), GOLDEN)
 def test_yaml_is_read_as_the_api_server_reads_it(text: str, expected: str) -> None:
     found = _value(text)
     assert json.dumps(found, sort_keys=True) == json.dumps(json.loads(expected), sort_keys=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("a: 1\nb: 2\na: 3", "a.yaml:3: key a: written twice, first in line 1"),

@@ -16,6 +16,7 @@ from handler.rollout.checks import CHECKS
 from handler.rollout.interfaces import Verdict
 from handler.rollout.spec import read
 from tests.unit.rollout.checks.scenes import SINCE, Metrics, begun, identity, mistakes, moment
+from tests.unit.rows import each_row
 
 SAMPLES: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "checks" / "samples.yaml").read_text())
 
@@ -45,8 +46,8 @@ def test_a_sample_passes_and_another_object_waits(name: str) -> None:
     assert sample["says"] in found["waits"].message
 
 
-@pytest.mark.parametrize("name", CHECKS)
-@pytest.mark.parametrize("raw", [7, "text", True, [7], ["x"], {"nonsense": 1}, {"timeout": "never"}, {"timeout": 1e99}, {"timeout": -1}])
+@each_row("name", CHECKS)
+@each_row("raw", [7, "text", True, [7], ["x"], {"nonsense": 1}, {"timeout": "never"}, {"timeout": 1e99}, {"timeout": -1}])
 def test_another_shape_is_refused_with_its_place(name: str, raw: Any) -> None:
     found = mistakes(name, raw)
     assert found

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from handler.rollout.jsonpath import LONGEST, MOST, TooMany, Unreadable, compiled
+from tests.unit.rows import each_row
 
 # https://kubernetes.io/docs/reference/kubectl/jsonpath/, its example shortened
 NODES: dict[str, Any] = {
@@ -33,7 +34,7 @@ NODES: dict[str, Any] = {
 ALL = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "found"),
     [
         ("{@}", [NODES]),
@@ -94,7 +95,7 @@ def test_a_filter_compares_values_of_one_kind(path: str, found: list[Any]) -> No
     assert compiled(path).find([{"n": 1, "on": True}, {"n": 2, "m": 2}, {"n": 3, "m": "3"}]) == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "character", "said"),
     [
         ("", 1, "expected a path such as"),

@@ -9,7 +9,8 @@ import pytest
 from handler.model.errors import GitUnavailable, RefNotFound, SourceRefused
 from handler.source.ancestry import KnownAncestry, leads_to, parents
 from handler.source.git_objects import BLOB, COMMIT
-from tests.unit.waiting import PATIENCE, joined
+from tests.patience import PATIENCE
+from tests.unit.waiting import joined
 
 A, B, C, D = (digit * 40 for digit in "abcd")
 

@@ -13,10 +13,10 @@ from handler.model.tree import CommitInfo
 from handler.source.fetch_cache import FetchCache, TreeCache
 from handler.source.fetched_tree import FetchedTree
 from handler.source.host_limits import HostLimits
+from tests.patience import PATIENCE
 from tests.unit.waiting import joined
 
 ONE, TWO = "1" * 40, "2" * 40
-PATIENCE = 30.0
 
 
 @dataclass

@@ -12,6 +12,7 @@ from handler.config.git_settings import Revision
 from handler.model.errors import GitUnavailable, RefNotFound
 from handler.model.refs import Head
 from handler.source.fetch_cache import HeadCache
+from tests.patience import PATIENCE
 from tests.unit.waiting import joined
 
 MAIN, OTHER = Revision(branch="main"), Revision(branch="other")
@@ -34,7 +35,7 @@ class Asked:
     def __call__(self, revision: Revision) -> Head:
         answer = Head(self.commit, revision.ref)
         self.seen.append(str(revision))
-        assert self.gate.wait(30)
+        assert self.gate.wait(PATIENCE)
         if self.error:
             raise self.error
         return answer
@@ -88,7 +89,7 @@ def threads(host: Asked, count: int, since: float) -> tuple[list[threading.Threa
 
 def ended(made: list[threading.Thread]) -> None:
     for thread in made:
-        thread.join(30)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 
@@ -129,7 +130,7 @@ def test_an_error_reaches_all_waiting_callers_and_isnt_cached(waiting: threading
     host.gate.clear()
     made, ends = threads(host, 20, since=5.0)
     for _ in range(19):
-        assert waiting.acquire(timeout=30)  # who came later would ask anew
+        assert waiting.acquire(timeout=PATIENCE)  # who came later would ask anew
     host.gate.set()
     ended(made)
     assert all(isinstance(end, GitUnavailable) and "doesn't answer" in str(end) for end in ends)
@@ -143,7 +144,7 @@ def test_an_unexpected_exception_is_transient_to_waiting_callers(waiting: thread
     monkeypatch.setattr(threading, "excepthook", lambda _: raised.set())
     host.gate.clear()
     made, ends = threads(host, 2, since=5.0)
-    assert waiting.acquire(timeout=30)
+    assert waiting.acquire(timeout=PATIENCE)
     host.gate.set()
     ended(made)
     assert raised.is_set()

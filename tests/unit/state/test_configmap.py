@@ -21,6 +21,7 @@ from handler.state.record_format import write_record
 from handler.state.record_values import RecordedCommitStatus, RecordedPullRequest
 from handler.state.store import LIMIT, fitted, size
 from handler.state.summary import LONGEST, Summary
+from tests.unit.rows import each_row
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
 
 Body = dict[str, Any]
@@ -277,7 +278,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@each_row("name", BROKEN)
 def test_a_broken_state_is_refused_by_name_with_the_way_out(name: str) -> None:
     body, expected = BROKEN[name]
     with pytest.raises(StateInvalid) as caught:

@@ -8,6 +8,7 @@ import pytest
 from handler.model.errors import ClusterUnavailable, LeaseLost
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
+from tests.patience import PATIENCE
 from tests.unit.state.lease_inspection import NAME, Make, body, lost
 
 
@@ -170,7 +171,7 @@ def test_failed_renewals_are_tried_again_and_told_when_the_lease_is_lost(lock: M
     held = lock(clock=clock).acquire()
     objects.before = away
     for _ in range(3):
-        assert failures.acquire(timeout=60)
+        assert failures.acquire(timeout=PATIENCE)
     assert clock.waits[clock.waits.index(1.0) - 1 :][:3] == [5.0, 1.0, 1.0], "sooner than after a renewal"
     assert not lost(held)
     world.advance(15)
@@ -184,7 +185,7 @@ def test_the_renewal_thread_renews_the_lease(lock: Make, world: World, objects: 
     held = lock(clock=clock).acquire()
     objects.before = lambda verb, sent: renewals.release() if verb == "replace" else None
     for _ in range(3):
-        assert renewals.acquire(timeout=60)
+        assert renewals.acquire(timeout=PATIENCE)
     objects.before = None
     held.hand_over()
     assert set(clock.waits) == {5.0}, "a third of the time that it lasts"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from handler.state.write_batcher import WriteBatcher
-from tests.unit.waiting import until
+from tests.patience import until
 
 COUNT = 40
 Names = tuple[str, ...]

@@ -11,6 +11,7 @@ from handler.config.secrets import Secret
 from handler.model.errors import BadPayload
 from handler.triggers import azuredevops
 from tests.fakes.host_webhooks import KEYS, PUSHES, headers, read
+from tests.unit.rows import each_row
 
 PASSWORD = KEYS["AZUREDEVOPS"]
 
@@ -33,7 +34,7 @@ def test_the_basic_auth_password_is_the_webhook_secret_for_any_user(value: str) 
 RIGHT = encoded(f"hooks:{PASSWORD}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         "",

@@ -14,6 +14,7 @@ from handler.model.errors import BadPayload, BadSignature
 from handler.model.event import Event, RefChange
 from tests.fakes.host_webhooks import KEYS, headers, read
 from tests.fakes.signed_webhooks import SHA, SHOP, ZEROS, github_push
+from tests.unit.rows import each_row
 
 
 def event(body: bytes, name: str = "push") -> Event:
@@ -63,7 +64,7 @@ def test_another_event_is_ignored_with_its_name() -> None:
     assert event(b'{"action": "opened"}', "issues").note == "issues events ask for nothing"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "odd",
     [
         {"ref": "main"},

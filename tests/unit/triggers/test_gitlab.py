@@ -15,6 +15,7 @@ from handler.model.event import Event, RefChange
 from handler.triggers import WEBHOOKS, gitlab
 from tests.fakes.host_webhooks import KEYS, SAMPLES, SIGNING, accepted, signed_by_token
 from tests.fakes.signed_webhooks import SHA, SHOP, ZEROS, gitlab_headers, gitlab_push
+from tests.unit.rows import each_row
 
 TOKEN = KEYS["GITLAB"]
 
@@ -129,8 +130,8 @@ def test_a_signature_is_over_the_id_the_time_and_the_bytes() -> None:
     assert not proves(right | {"webhook-timestamp": str(int(right["webhook-timestamp"]) - 1)})
 
 
-@pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "webhook-signature"])
-@pytest.mark.parametrize(
+@each_row("name", ["webhook-id", "webhook-timestamp", "webhook-signature"])
+@each_row(
     "odd",
     [
         "",

@@ -6,9 +6,10 @@ import pytest
 
 from handler.model.errors import BadPayload
 from handler.triggers import payload
+from tests.unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "reason"),
     [
         (b"", "not JSON"),
@@ -48,3 +49,23 @@ def test_what_is_as_deep_as_it_may_be_is_read() -> None:
 
 def test_ordinary_json_is_read() -> None:
     assert payload.read('{"a": [1, 1.5, "é😀\\ud83d\\ude00", null]}'.encode()) == {"a": [1, 1.5, "é😀😀", None]}
+
+
+@each_row("odd", [None, "12", 0, -1, True, 12.0, payload.MAX_NUMBER + 1, [12], {"id": 12}])
+def test_a_number_counts_from_one(odd: object) -> None:
+    assert payload.number({"id": payload.MAX_NUMBER}, "id") == payload.MAX_NUMBER
+    with pytest.raises(BadPayload, match=f"id is missing or no number from 1 to {payload.MAX_NUMBER}"):
+        payload.number({"id": odd}, "id")
+
+
+@each_row("odd", ["", "PUSH", "push,push", "p" * 129, "push\n", "é", "push\ud800"])
+def test_what_is_no_name_of_an_event_is_refused(odd: str) -> None:
+    assert payload.event_name("repo:push", "X-Event") == "repo:push"
+    with pytest.raises(BadPayload, match="X-Event is missing or no event name"):
+        payload.event_name(odd, "X-Event")
+
+
+@each_row("odd", [7, True, ["x"], {}])
+def test_what_is_no_text_is_refused(odd: object) -> None:
+    with pytest.raises(BadPayload, match="body is not a string"):
+        payload.text({"body": odd}, "body")

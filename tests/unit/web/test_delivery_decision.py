@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -14,8 +13,8 @@ from handler.triggers import WEBHOOKS
 from handler.web import delivery_decision
 from handler.web.delivery_decision import DeliveryDecision, judge
 from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
+from tests.patience import PATIENCE, until
 
-PATIENCE = 60.0
 BODY = github_push()
 NOBODY = TargetIndex(())
 
@@ -81,9 +80,7 @@ def test_no_more_large_bodies_wait_than_leave_threads_for_small_ones(monkeypatch
         each.start()
     try:
         assert slow.used.acquire(timeout=PATIENCE)
-        until = time.monotonic() + PATIENCE
-        while delivery_decision._line._value and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: not delivery_decision._line._value)
         with pytest.raises(TooManyRequests, match="other large ones"):
             judged(right, wrong, wrong)
         assert ended == [], "it was turned away at once, while all of them are still in line"

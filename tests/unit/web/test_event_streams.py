@@ -128,19 +128,21 @@ def test_of_one_visitor_and_in_all_there_are_only_so_many_until_one_ends(loop: L
 
 def test_a_stream_ends_after_its_life_and_silence_is_broken(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = loop.adopted()
-    before, now = len(loop.sent), time.monotonic()
+    sent, now = len(loop.sent), time.monotonic()
     loop.streams.look(now + HEARTBEAT / 2)
-    assert len(loop.sent) == before
+    assert len(loop.sent) == sent
     loop.streams.look(now + HEARTBEAT + 1)
-    assert loop.sent[before:] == b":\n\n"
+    assert loop.sent[sent:] == b":\n\n"
     loop.streams.look(stream.ends + 1)
     assert stream.over
-    monkeypatch.setattr(event_streams, "LIFE", 10.0)
-    long, short = loop.open(life=3600.0), loop.open(life=1.0)
+    monkeypatch.setattr(event_streams, "LIFE", 3600.0)
+    before = time.monotonic()
+    long, short = loop.open(life=36_000.0), loop.open(life=600.0)
+    after = time.monotonic()
     assert long
     assert short
-    assert short.ends < time.monotonic() + 1.0
-    assert 5.0 < long.ends - time.monotonic() <= 10.0
+    assert short.ends < after + 600.0
+    assert before + 1800.0 < long.ends <= after + 3600.0
     assert loop.open(life=0.0) is None
 
 

@@ -13,6 +13,7 @@ from werkzeug.test import TestResponse
 from handler.model.event import Job
 from handler.web.app import create_app
 from tests.fakes.signed_webhooks import SECRETS, SHA, Kept, door_secrets, door_settings
+from tests.unit.rows import each_row
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_a_token_does_only_what_it_may(client: FlaskClient, queue: Kept, asked: 
     assert queue.jobs == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "asked",
     [
         [],

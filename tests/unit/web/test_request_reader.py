@@ -11,6 +11,7 @@ from gunicorn.http import errors
 
 from handler.web.gunicorn_settings import SETTINGS
 from handler.web.request_reader import FRAMING, MOST_HEAD, RequestReader
+from tests.unit.rows import each_row
 
 MOST = 100_000
 STEPS = (1, 2, 3, 7, 10**9)
@@ -33,8 +34,8 @@ def fed(sent: bytes, step: int) -> tuple[Any, int]:
     return None, len(sent)
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize(
+@each_row("step", STEPS)
+@each_row(
     ("sent", "body"),
     [
         (b"GET /p HTTP/1.1\r\nHost: x\r\n\r\n", b""),
@@ -62,8 +63,8 @@ def test_bytes_after_the_content_length_are_no_part_of_the_request(sent: bytes, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize(
+@each_row("step", STEPS)
+@each_row(
     ("sent", "error"),
     [
         (b"GET /p HTTP/1.1\nHost: x\n\n", errors.InvalidRequestLine),

@@ -16,6 +16,7 @@ from handler.web import recent_deliveries
 from handler.web.app import create_app
 from handler.web.status_api import WorkerLink
 from tests.fakes.signed_webhooks import INFRA, SECRETS, Kept, door_secrets, door_settings, github_headers, github_push
+from tests.unit.rows import each_row
 from tests.unit.web.door_with_runs import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
 
 READS = (
@@ -49,8 +50,8 @@ def found(response: TestResponse) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [*READS, "/api/targets/nobody", "/api/runs/nobody.1", "/api/runs/x", "/api/deliveries?target=nobody"])
-@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer wrong-token-wrong-token", "Basic YTpi", "Bearer é", "Bearer " + "a" * 9000])
+@each_row("path", [*READS, "/api/targets/nobody", "/api/runs/nobody.1", "/api/runs/x", "/api/deliveries?target=nobody"])
+@each_row("header", [None, "", "Bearer", "Bearer wrong-token-wrong-token", "Basic YTpi", "Bearer é", "Bearer " + "a" * 9000])
 def test_without_a_token_every_read_is_answered_401(client: FlaskClient, path: str, header: str | None) -> None:
     response = client.get(path, headers={} if header is None else {"Authorization": header})
     assert response.status_code == 401
@@ -97,8 +98,8 @@ def test_a_cookie_is_no_token_and_nobody_elses_page_may_ask(client: FlaskClient)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", READS)
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+@each_row("path", READS)
+@each_row("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 def test_other_methods_than_get_are_answered_405(client: FlaskClient, path: str, method: str) -> None:
     response = client.open(path, method=method)
     assert response.status_code == 405

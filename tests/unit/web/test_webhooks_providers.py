@@ -10,17 +10,14 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
 from handler.web.app import create_app
 from tests.fakes import host_webhooks
 from tests.fakes.feedback import AtOnce
-from tests.fakes.host_webhooks import COMMIT, KEYS, PROOF, PROVIDERS, PUSHES, SAMPLES, Sample
-from tests.fakes.signed_webhooks import Kept, mutations
-
-pytestmark = pytest.mark.slow
+from tests.fakes.host_webhooks import COMMIT, KEYS, ONE_OF_EACH, PROOF, PROVIDERS, PUSHES, SAMPLES, Sample
+from tests.fakes.signed_webhooks import Kept
+from tests.unit.rows import each_row
 
 REFUSED: dict[str, Any] = {
     "matched": [],
@@ -49,8 +46,9 @@ def send(
     return client.post(f"/webhooks/{sample.provider}", data=body, headers=sent)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_row("provider", PROVIDERS)
 def test_a_push_of_main_runs_what_follows_it_and_explains_the_rest(client: FlaskClient, queue: Kept, provider: str) -> None:
+    queue.jobs.clear()
     response = send(client, PUSHES[provider])
     assert response.status_code == 202
     assert response.get_json() == {
@@ -67,9 +65,10 @@ def test_a_push_of_main_runs_what_follows_it_and_explains_the_rest(client: Flask
     assert (delivery.provider, delivery.ref, delivery.hint) == (provider, "refs/heads/main", COMMIT)
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+@each_row("sample", ONE_OF_EACH)
 def test_a_delivery_that_asks_for_nothing_is_answered_200(client: FlaskClient, queue: Kept, sample: Sample) -> None:
     """Hosts switch off hooks that fail, so everything that is merely irrelevant is answered with 200."""
+    queue.jobs.clear()
     response = send(client, sample)
     assert response.status_code == (202 if queue.jobs else 200)
     main = any(change.ref == "refs/heads/main" and not change.deleted for change in sample.changes)
@@ -100,8 +99,8 @@ def test_gitlabs_signing_token_is_a_key_and_no_token(client: FlaskClient, queue:
 ODD_PROOFS = ("", "é", "sha256=é", "sha1=" + "a" * 40, "sha256=" + "A" * 64, "Basic é", "Basic !", "a" * 10240, "sha256=" + "a" * 10240)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("proof", [*ODD_PROOFS, None], ids=lambda proof: str(proof)[:12])
+@each_row("provider", PROVIDERS)
+@each_row("proof", [*ODD_PROOFS, None])
 def test_without_a_right_proof_the_answer_says_nothing_more(client: FlaskClient, queue: Kept, provider: str, proof: str | None) -> None:
     sample = PUSHES[provider]
     sent = host_webhooks.headers(provider, sample.body, sample.event)
@@ -110,7 +109,7 @@ def test_without_a_right_proof_the_answer_says_nothing_more(client: FlaskClient,
     assert (response.status_code, response.get_json(), queue.jobs) == (401, REFUSED, [])
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_row("provider", PROVIDERS)
 def test_a_doubled_proof_is_refused(client: FlaskClient, provider: str) -> None:
     sample = PUSHES[provider]
     sent = host_webhooks.headers(provider, sample.body, sample.event)
@@ -118,10 +117,11 @@ def test_a_doubled_proof_is_refused(client: FlaskClient, provider: str) -> None:
     assert client.post(f"/webhooks/{provider}", data=sample.body, headers=doubled).status_code == 401
 
 
-@pytest.mark.parametrize("sender", PROVIDERS)
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_row("sender", PROVIDERS)
+@each_row("provider", PROVIDERS)
 def test_another_providers_proof_opens_no_route(client: FlaskClient, queue: Kept, provider: str, sender: str) -> None:
     """Neither with the other's secret nor with this route's own: the path decides, whatever headers are sent."""
+    queue.jobs.clear()
     sample = PUSHES[provider]
     for secret in ("", KEYS[provider.upper()]):
         sent = host_webhooks.headers(sender, sample.body, sample.event, secret)
@@ -130,7 +130,7 @@ def test_another_providers_proof_opens_no_route(client: FlaskClient, queue: Kept
     assert bool(queue.jobs) is (sender == provider)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_row("provider", PROVIDERS)
 def test_headers_of_every_host_at_once_are_read_as_the_paths(client: FlaskClient, provider: str) -> None:
     sample = PUSHES[provider]
     sent: dict[str, str] = {}
@@ -145,8 +145,9 @@ def renamed(sample: Sample, path: str) -> bytes:
     return re.sub(r'"[^"]*git\.example\.com[^"]*/shop(\.git)?"', f'"https://git.example.com/{path}"', sample.body.decode()).encode()
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_row("provider", PROVIDERS)
 def test_a_repositorys_own_secret_speaks_for_it_alone_on_every_route(client: FlaskClient, queue: Kept, provider: str) -> None:
+    queue.jobs.clear()
     sample = PUSHES[provider]
     response = send(client, sample, secret=KEYS["INFRA"])
     assert (response.status_code, response.get_json(), queue.jobs) == (401, REFUSED, [])
@@ -157,7 +158,7 @@ def test_a_repositorys_own_secret_speaks_for_it_alone_on_every_route(client: Fla
     assert "shop" not in response.text
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_row("provider", PROVIDERS)
 def test_an_unknown_repository_learns_of_none_that_its_secret_may_not_speak_for(client: FlaskClient, provider: str) -> None:
     sample = PUSHES[provider]
     for secret, path, named in (("", "acme/infrared", False), (KEYS["INFRA"], "acme/infrared", True), (KEYS["INFRA"], "acme/shpo", True)):
@@ -170,37 +171,28 @@ def test_an_unknown_repository_learns_of_none_that_its_secret_may_not_speak_for(
         assert not (named and "shop" in row["reason"])
 
 
-BAD = (
-    b"",
-    b"{",
-    b"[]",
-    b'{"a": NaN}',
-    b'{"a": 1e999}',
-    b'{"a": ' + b"1" * 5000 + b"}",
-    b'{"a":' * 20_000,
-    b"[" * 100_000,
-    b'{"ref": "\\ud800"}',
-    b'{"a": 1, "a": 2}',
-    b"\xff\xfe",
-)
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("body", BAD, ids=lambda body: repr(body[:16]))
+@each_row("provider", PROVIDERS)
+@each_row("body", [b"{", b"\xff\xfe", b'{"a": 1e999}'])
 def test_a_proven_body_that_is_no_payload_is_refused(client: FlaskClient, queue: Kept, provider: str, body: bytes) -> None:
     response = send(client, PUSHES[provider], body)
     assert (response.status_code, response.get_json()["code"], queue.jobs) == (400, "bad-payload", [])
     assert len(response.text) < 500
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize(
+@each_row("provider", PROVIDERS)
+def test_a_repository_of_another_type_is_answered_400(client: FlaskClient, queue: Kept, provider: str) -> None:
+    sample = PUSHES[provider]
+    body = json.dumps({**sample.document, "repository": ["x"], "project": ["x"], "resource": ["x"]}).encode()
+    response = send(client, sample, body)
+    assert (response.status_code, response.get_json()["code"], queue.jobs) == (400, "bad-payload", [])
+
+
+@each_row("provider", PROVIDERS)
+@each_row(
     ("headers", "status"),
     [
         ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
-        ({"Content-Type": "text/plain"}, 415),
         ({"Content-Encoding": "gzip"}, 415),
-        ({"Content-Encoding": "br"}, 415),
         ({"Content-Type": "application/json; charset=utf-8"}, 202),  # Azure DevOps
     ],
 )
@@ -208,45 +200,20 @@ def test_only_plain_json_is_read(client: FlaskClient, provider: str, headers: di
     assert send(client, PUSHES[provider], headers=headers).status_code == status
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"])
+@each_row("provider", PROVIDERS)
+@each_row("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"])
 def test_other_methods_are_refused(client: FlaskClient, provider: str, method: str) -> None:
     response = client.open(f"/webhooks/{provider}", method=method)
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_row("provider", PROVIDERS)
 def test_no_answer_and_no_log_line_holds_a_secret(client: FlaskClient, caplog: pytest.LogCaptureFixture, provider: str) -> None:
     caplog.set_level(logging.DEBUG)
+    caplog.clear()
     sample = PUSHES[provider]
     answers = [send(client, sample), send(client, sample, secret="another-secret-0123"), send(client, sample, b"{")]
     assert [answer.status_code for answer in answers] == [202, 401, 400]
     seen = "".join(answer.text + str(answer.headers) for answer in answers) + "".join(str(record.__dict__) for record in caplog.records)
     assert not any(secret in seen for secret in (*KEYS.values(), "another-secret-0123"))
     assert "delivery refused" in seen
-
-
-@pytest.mark.parametrize("sample", [sample for sample in SAMPLES if sample.kind != "other"], ids=str)
-def test_type_confusion_never_breaks_a_route(client: FlaskClient, sample: Sample) -> None:
-    statuses = set()
-    for odd in mutations(sample.document)[::5]:
-        response = send(client, sample, json.dumps(odd).replace("Infinity", "1e999").encode())
-        statuses.add(response.status_code)
-        assert response.content_type == "application/json"
-    assert statuses <= {200, 202, 400}
-    assert 400 in statuses
-
-
-TEXTS = st.text(st.characters(codec="latin-1", exclude_characters="\r\n\x00"), max_size=60)
-
-
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(data=st.data())
-def test_any_headers_and_bytes_are_answered_without_a_5xx(client: FlaskClient, data: Any) -> None:
-    provider = data.draw(st.sampled_from(PROVIDERS))
-    sample = PUSHES[provider]
-    body = data.draw(st.just(sample.body) | st.binary(max_size=200))
-    sent = host_webhooks.headers(provider, body, sample.event)
-    changed = data.draw(st.dictionaries(st.sampled_from(sorted(sent)), TEXTS, max_size=3))
-    response = client.post(f"/webhooks/{provider}", data=body, headers=sent | changed)
-    assert response.status_code in {200, 202, 400, 401, 415}

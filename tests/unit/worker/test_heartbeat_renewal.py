@@ -15,7 +15,7 @@ from handler.state.heartbeat import Beat, Heartbeat
 from handler.worker import heartbeat_renewal
 from handler.worker.heartbeat_renewal import HeartbeatRenewal, server_name
 from tests.fakes.objects import FakeObjects
-from tests.unit.waiting import until
+from tests.patience import until
 
 EAST, WEST = Cluster(SecretRef(file="east")), Cluster(SecretRef(file="west"))
 NOW = 1_900_000_000.0

@@ -12,8 +12,7 @@ from handler.model.result import Outcome
 from handler.queues.pending import Work
 from handler.worker import sqs_consumer
 from tests.fakes.sqs_side import SHA, Side
-
-PATIENCE = 60.0
+from tests.patience import PATIENCE
 
 
 def test_a_settled_message_is_acknowledged_and_another_comes_again_with_back_off(side: Side) -> None:

@@ -28,8 +28,8 @@ from handler.worker.worker import Worker
 from infra.moto import Moto
 from tests.fakes.signed_webhooks import SECRETS, SHOP, door_settings, github_headers, github_push
 from tests.fakes.worker_parts import parts_of
+from tests.patience import PATIENCE
 
-PATIENCE = 60.0
 SHA = "a" * 40
 
 

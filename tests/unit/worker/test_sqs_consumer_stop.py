@@ -18,8 +18,7 @@ from handler.worker.worker import Worker
 from tests.fakes.signed_webhooks import door_settings
 from tests.fakes.sqs_side import SHA, Side
 from tests.fakes.worker_parts import parts_of
-
-PATIENCE = 60.0
+from tests.patience import PATIENCE
 
 
 # --- room

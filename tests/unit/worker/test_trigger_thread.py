@@ -15,7 +15,7 @@ from handler.model.backoff import Backoff
 from handler.model.event import Job
 from handler.model.run_trigger import AskingWatch
 from handler.worker.trigger_thread import NamedTrigger, TriggerThread
-from tests.unit.waiting import PATIENCE, until
+from tests.patience import PATIENCE, until
 
 AT_ONCE = Backoff(0.0, 0.0)
 TARGETS = ("infra", "shop")

@@ -21,7 +21,7 @@ from handler.queues.pending import Work
 from handler.worker.worker import Worker
 from tests.fakes.signed_webhooks import door_settings
 from tests.fakes.worker_parts import parts_of
-from tests.unit.waiting import PATIENCE, until
+from tests.patience import PATIENCE, until
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from tests.fakes.engine import cluster, engine
 from tests.fakes.git_host import GitHost
 from tests.fakes.signed_webhooks import door_settings
 from tests.fakes.worker_parts import asking, parts_of
-from tests.unit.waiting import PATIENCE
+from tests.patience import PATIENCE
 
 
 def worker(events: RunEvents, *, live: bool) -> Worker:

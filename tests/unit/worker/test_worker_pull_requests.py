@@ -22,8 +22,8 @@ from handler.worker.worker import Worker
 from tests.fakes.signed_webhooks import door_settings
 from tests.fakes.sqs_fifo import Fifo
 from tests.fakes.worker_parts import asking, parts_of
+from tests.patience import PATIENCE, until
 from tests.unit.app.shown_commits import Records, owed, shop
-from tests.unit.waiting import PATIENCE, until
 
 PLAN = Job("infra~12", "pull-request", comments=("6",), actor="ada")
 

@@ -19,8 +19,8 @@ from handler.web.__main__ import Door
 from handler.worker.worker import Worker
 from tests.fakes.signed_webhooks import door_settings
 from tests.fakes.worker_parts import parts_of
+from tests.patience import PATIENCE
 
-PATIENCE = 60.0
 APPROVAL = Job("infra", "replay", approve="h1", actor="boss")
 
 

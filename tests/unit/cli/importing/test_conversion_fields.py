@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from handler.cli.importing.conversion import convert
 from handler.cli.importing.custom_resource import CustomResource
 from tests.unit.cli.importing.crd_fields import FIELDS
 from tests.unit.cli.importing.custom_resources import ARGOCD, HELM, KUSTOMIZE, SOURCE, app, chart, git, ks, made, release, repo, unsaid
+from tests.unit.rows import each_row
 
 BESIDE: dict[str, list[Any]] = {
     "Kustomization": [git()],
@@ -43,7 +42,7 @@ def written(spec: dict[str, Any], field: str) -> dict[str, Any]:
     return {**spec, key: [value] if name.endswith("[]") else value}
 
 
-@pytest.mark.parametrize(("kind", "field"), ROWS, ids=[f"{kind}-{field}" for kind, field in ROWS])
+@each_row(("kind", "field"), ROWS)
 def test_a_field_is_known(kind: str, field: str) -> None:
     subject = CustomResource({**WHOLE[kind], "spec": written(WHOLE[kind]["spec"], field)}, "in.yaml")
     found = convert([subject, *(CustomResource(each, "in.yaml") for each in BESIDE[kind])])

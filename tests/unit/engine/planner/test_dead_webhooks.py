@@ -78,6 +78,24 @@ def test_what_waited_is_judged_by_all_that_comes_of_it(found: Any, error: type[A
         waiting.judge()
 
 
+@pytest.mark.parametrize(
+    ("prunes", "why"),
+    [
+        ((), "it is left"),
+        ((Change(Action.SKIP, ONE, reason="protected by helm.sh/resource-policy: keep"),), "protected by helm.sh/resource-policy: keep"),
+    ],
+)
+def test_a_dead_webhook_stays_that_the_plan_doesnt_delete(prunes: tuple[Change, ...], why: str) -> None:
+    """Prune is off, or something protects it."""
+    waiting = dead(HOOK)
+    waiting.unjudged(ITEM, unavailable("a.example.com"), list)
+    with pytest.raises(ClusterUnavailable) as caught:
+        waiting.put_first(prunes, "c" * 40)
+    assert caught.value.problems[0].fix == f"{ONE} would go first, which git declares no longer, but: {why}"
+    (first,) = waiting.put_first((Change(Action.PRUNE, ONE, reason="no longer declared"),), "c" * 40)
+    assert first.reason == "no longer declared; goes first: its webhook a.example.com doesn't answer"
+
+
 def test_an_answer_that_names_no_webhook_excuses_nothing() -> None:
     with pytest.raises(ClusterUnavailable):
         dead(HOOK).unjudged(ITEM, unavailable(""), list)

@@ -18,9 +18,12 @@ from handler.engine.planner.planner import Planned, Planner, PlanRequest
 from handler.model.errors import PlanRefused
 from handler.model.manifest import Manifest
 from handler.model.names import applyset_id
+from handler.model.result import Outcome
 from handler.plan.admission import Admission
 from tests.fakes.apiserver import ApiServer, Call, FakeConnection
 from tests.fakes.apiserver.connection import Reply
+from tests.patience import PATIENCE
+from tests.unit.engine.in_memory_shop import InMemoryShop, config_map
 
 Body = dict[str, Any]
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop", "new"), cluster_scoped=("Namespace",))
@@ -73,15 +76,28 @@ def test_a_cluster_that_hangs_holds_up_no_other_targets_plan(server: ApiServer) 
     def hanging(call: Call, do: Callable[[], Reply]) -> Reply:
         if call.asked.method == "GET" and call.asked.path.endswith("/namespaces/shop"):
             hangs.set()
-            assert goes_on.wait(60)
+            assert goes_on.wait(PATIENCE)
         return do()
 
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(plan, server, *documents, way=hanging)
         try:
-            assert hangs.wait(60)
+            assert hangs.wait(PATIENCE)
             other = pool.submit(plan, server, *documents)
-            assert other.result(30).plan.counts(done=False) == {"to create": 2}
+            assert other.result(PATIENCE).plan.counts(done=False) == {"to create": 2}
         finally:
             goes_on.set()
-        assert slow.result(60).plan.counts(done=False) == {"to create": 2}
+        assert slow.result(PATIENCE).plan.counts(done=False) == {"to create": 2}
+
+
+def test_a_webhook_without_dry_run_is_noted_and_not_fatal() -> None:
+    """`admissionregistration.k8s.io/v1` takes no such webhook any more; those of older servers make the dry-run answer this."""
+    said = {"kind": "Status", "code": 400, "reason": "BadRequest", "message": 'admission webhook "judge" does not support dry run'}
+    shop = InMemoryShop()
+    shop.meet = lambda call, do: (400, said, {}) if call.asked.dry else do()
+    shop.push(config_map("a"))
+    result = shop.run()
+    assert result.outcome is Outcome.APPLIED
+    assert result.plan
+    assert result.plan.notes[0].startswith("ConfigMap/shop/a: an admission webhook does not support dry run")
+    assert shop.live(config_map("a"))

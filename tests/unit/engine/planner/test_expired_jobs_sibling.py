@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,11 +20,13 @@ from tests.fakes.apiserver.connection import Call
 from tests.fakes.apiserver.kinds import WORKLOADS
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import cluster, state_of
+from tests.unit.engine.killed_runs import Killed
 from tests.unit.engine.two_targets import Bench, change_of, document
 
 pytestmark = pytest.mark.slow
 
 MIGRATION = Identity("batch", "Job", "shop", "migration")
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/anneal-system/leases"
 PATH = "/apis/batch/v1/namespaces/shop/jobs/migration"
 
 
@@ -232,3 +235,38 @@ def test_siblings_are_asked_by_their_records_alone_and_only_where_one_is_absent(
     bench.applied("a")
     bench.applied("a", trigger="drift")
     assert f"{states}/anneal-b" not in [path for _, path in bench.sent], "its own record knows of it"
+
+
+def killed(bench: Bench, name: str, number: int) -> bool:
+    """Run a target, and die at its write with this number; False: the run had ended before."""
+    writes = 0
+
+    def die(call: Call) -> None:
+        nonlocal writes
+        writes += call.writes
+        if writes >= number:
+            raise Killed
+
+    bench.before = die
+    with contextlib.suppress(Killed):
+        bench.run(name, "tick")
+    bench.before = lambda call: None
+    bench.server.answer(Asked("DELETE", f"{LEASES}/anneal-{name}", {}, {}, "", ""))
+    bench.configure()
+    return writes >= number
+
+
+@pytest.mark.parametrize("first", ["giver", "taker"])
+def test_a_hand_over_killed_at_any_write_doesnt_run_it_again(done: Bench, first: str) -> None:
+    giver, taker, number, dies = "a", "b", 0, True
+    while dies:
+        number += 1
+        done.push(**{taker: {**migration(), "move": document("move", str(number))}})
+        begins, follows = (giver, taker) if first == "giver" else (taker, giver)
+        dies = killed(done, begins, number)
+        for name in (begins, follows, begins):
+            done.applied(name, trigger="tick")
+        assert sum(write.identity == MIGRATION and write.before is None for write in done.server.store.log) == 1
+        assert [each.identity for each in ran(done, taker)] == [MIGRATION]
+        giver, taker = taker, giver
+    assert number > 1

@@ -77,3 +77,16 @@ def test_what_no_manifest_of_a_sibling_names_goes(seen: Bench) -> None:
     seen.push(b={"other": document("other")})
     seen.applied("a")
     assert (fate(seen)[0], seen.live()) == (Action.PRUNE, None)
+
+
+def test_what_a_sibling_declares_and_has_not_applied_yet_is_left_to_it(seen: Bench) -> None:
+    uid = seen.uid()
+    seen.push(b={"x": document("x")})
+    seen.applied("a")
+    assert fate(seen) == (Action.SKIP, "hand over to b")
+    assert seen.uid() == uid
+    seen.applied("b", "a")
+    assert (seen.uid(), seen.owner()) == (uid, "b")
+    result = seen.run("a", "drift")
+    assert result.plan
+    assert result.plan.prunes == ()

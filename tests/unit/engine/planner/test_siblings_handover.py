@@ -11,14 +11,14 @@ import pytest
 from handler.config.settings import HoldAbove, Prune, Target
 from handler.engine.planner.desired import Prepared, Preparer
 from handler.model.event import Job
-from handler.model.names import Identity
+from handler.model.names import IDENTITY, Identity
 from handler.model.plan import Action
 from handler.model.result import Outcome
 from handler.state.record import Pin, Suspend
 from tests.fakes.apiserver.connection import Call
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import SHOP, state_of
-from tests.unit.engine.two_targets import A, B, Bench, change_of, document
+from tests.unit.engine.two_targets import A, B, Bench, X, change_of, document
 
 pytestmark = pytest.mark.slow
 
@@ -130,6 +130,38 @@ def test_an_object_declared_by_both_siblings_refuses_only_the_one_that_isnt_its_
     bench.push(b={"x": document("x", "3")})
     bench.applied("a", "b")
     assert bench.owner() == "b"
+
+
+def test_an_immutable_field_that_changes_in_the_move_obeys_the_takers_rules(bench: Bench) -> None:
+    bench.push(a={"x": document("x", immutable=True)})
+    bench.applied("a")
+    uid = bench.uid()
+    bench.push(b={"x": document("x", "2", immutable=True)})
+    refused = bench.run("b")
+    assert refused.outcome is Outcome.FAILED
+    assert "an immutable field changed" in str(refused.problems[0])
+    bench.applied("a")
+    assert (bench.uid(), bench.owner()) == (uid, "a")
+
+
+def test_a_namespace_moves_with_what_is_in_it(bench: Bench) -> None:
+    space, inside = Identity("", "Namespace", "", "jobs"), replace(X, namespace="jobs", name="inside")
+    settings = {"namespaces": ("shop", "jobs"), "cluster_scoped": ("Namespace",)}
+    bench.configure(a=settings, b=settings)
+    whole = {
+        "space": json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}}),
+        "inside": document("inside").replace('"namespace": "shop"', '"namespace": "jobs"'),
+    }
+    bench.push(a=whole)
+    bench.applied("a")
+    before = [(bench.live(each) or {})["metadata"]["uid"] for each in (space, inside)]
+    bench.push(b=whole)
+    planned = bench.run("b", dry_run=True)
+    assert {change_of(planned, each).reason for each in (space, inside)} == {"taken over from a"}
+    bench.applied("a", "b", "a")
+    after = [(bench.live(each) or {})["metadata"] for each in (space, inside)]
+    assert [each["uid"] for each in after] == before
+    assert {each["annotations"][IDENTITY].partition(":")[0] for each in after} == {"b"}
 
 
 def test_a_sibling_that_cannot_be_rendered_holds_what_would_be_pruned(bench: Bench) -> None:

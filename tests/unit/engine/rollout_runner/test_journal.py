@@ -14,8 +14,8 @@ from handler.engine.rollout_runner.actions.stage import StepStage
 from handler.engine.rollout_runner.journal import DONE
 from handler.model.errors import ClusterUnavailable
 from handler.state.record import State
+from tests.patience import PATIENCE, until
 from tests.unit.engine.in_memory_journal import Acts, InMemoryJournal, begun, go, group
-from tests.unit.waiting import until
 
 
 def test_steps_that_begin_and_end_together_share_their_writes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ def test_steps_that_begin_and_end_together_share_their_writes(monkeypatch: pytes
     fake, together, names = Slow(begun().state), threading.Barrier(count), [f"s{number}" for number in range(count)]
 
     def meet(_: StepStage) -> None:
-        together.wait(30)
+        together.wait(PATIENCE)
 
     go(fake, Acts(dict.fromkeys(names, meet)), group("one", *names, parallel=True))
     assert fake.outcomes() == dict.fromkeys(names, DONE)

@@ -12,8 +12,7 @@ from handler.engine.rollout_runner.metric_poller import MetricPoller
 from handler.model.errors import Stopping
 from handler.model.rollout import Moments, Sample
 from handler.prometheus.client import MetricsUnavailable
-
-PATIENCE = 60.0
+from tests.patience import PATIENCE, until
 
 
 class Slow:
@@ -38,14 +37,9 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metric_poller, "FIRST", PATIENCE)
 
 
-def answer(ask: MetricPoller, *question: Any) -> Moments | None:
+def answer(ask: MetricPoller, *question: Any) -> Moments:
     """Look until the answer is here."""
-    for _ in range(int(PATIENCE * 100)):
-        found = ask(*question)
-        if found is not None:
-            return found
-        threading.Event().wait(0.01)
-    raise AssertionError("no answer")
+    return until(lambda: ask(*question), "no answer")
 
 
 def test_the_first_answer_is_waited_for_and_later_ones_are_not() -> None:

@@ -16,6 +16,7 @@ from handler.model.errors import AccessDenied, AnnealError, LeaseLost, NewerHead
 from handler.model.plan import Action, Change
 from handler.model.rollout import Rollout
 from handler.state.record_format import seconds_of, stamp
+from tests.patience import PATIENCE
 from tests.unit.engine.in_memory_journal import Acts, begun, go, group, held_up, identity, once_all_began, raising, record, refused, step
 from tests.unit.state.samples import NOON
 
@@ -54,7 +55,7 @@ def test_parallel_steps_and_groups_run_at_once(level: str) -> None:
     fake, together = begun(), threading.Barrier(12)
 
     def meet(_: StepStage) -> None:
-        together.wait(30)
+        together.wait(PATIENCE)
 
     names = [f"s{number}" for number in range(12)]
     acts = Acts(dict.fromkeys(names, meet))
@@ -131,7 +132,7 @@ def test_a_step_that_leaves_its_wait_to_the_next_run_lets_parallel_steps_go_on()
         raise StillWaiting.of("target shop", "isn't healthy yet")
 
     def late(stage: StepStage) -> None:
-        assert first.wait(30)
+        assert first.wait(PATIENCE)
         stage.beat()
 
     acts = Acts({"a": waiting, "b": late})

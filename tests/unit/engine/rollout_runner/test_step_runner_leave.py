@@ -12,6 +12,7 @@ from handler.engine.rollout_runner.journal import DONE, FAILED, SKIPPED
 from handler.engine.rollout_runner.step_graph import AT_ONCE
 from handler.model.errors import ClusterUnavailable, RolloutFailed, StillWaiting
 from handler.model.rollout import Step
+from tests.patience import PATIENCE
 from tests.unit.engine.in_memory_journal import Acts, InMemoryJournal, begun, go, group, held_up, once_all_began, record, refused
 
 
@@ -49,7 +50,7 @@ def test_a_step_that_had_left_its_wait_to_the_next_run_is_left_when_another_fail
         raise StillWaiting.of("target shop", "isn't healthy yet")
 
     def late(stage: StepStage) -> None:
-        assert left.wait(30)
+        assert left.wait(PATIENCE)
         refused(stage)
 
     fake, acts = begun(), Leaving({"a": waiting, "b": late})
@@ -90,7 +91,7 @@ def test_the_limit_of_parallel_steps_holds_over_all_groups() -> None:
             now, begun_so_far = now + 1, begun_so_far + 1
             most, first = max(most, now), begun_so_far <= AT_ONCE
         if first:
-            full.wait(30)
+            full.wait(PATIENCE)
         with lock:
             now -= 1
 

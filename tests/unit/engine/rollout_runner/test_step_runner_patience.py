@@ -17,6 +17,7 @@ from handler.model.run_event import RunEvent, RunPhase
 from handler.state.record import StepRecord
 from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import state_of
+from tests.patience import PATIENCE
 from tests.unit.engine.in_memory_cluster import MAPS, InMemoryCluster, group, step
 
 
@@ -123,7 +124,7 @@ def test_a_clock_that_is_set_back_during_a_wait_makes_it_no_longer(fake: InMemor
 
     deps = replace(handler.dependencies("shop"), clock=wall, announce=announce)
     handler.dependencies = lambda name: {"shop": deps}[name]  # type: ignore[method-assign]  # the seam
-    giving_up = threading.Timer(120, stop.set)
+    giving_up = threading.Timer(PATIENCE, stop.set)
     giving_up.start()
     result = handler.run(Job("shop", "tick"), stop)
     giving_up.cancel()

@@ -11,6 +11,7 @@ from handler.engine.run.context import RunContext
 from handler.engine.run.stuck_pods import StuckPods
 from handler.model.names import Identity
 from handler.model.plan import Cause, Gone
+from tests.patience import PATIENCE
 
 DUE = {
     "kind": "StatefulSet",
@@ -39,7 +40,7 @@ def test_a_watch_isnt_held_up_by_the_look_of_another_thread(monkeypatch: pytest.
     def look(*_: Any) -> dict[Identity, Any]:
         watch = threading.Thread(target=watched, daemon=True)
         watch.start()
-        watch.join(5.0)
+        watch.join(PATIENCE)
         stalled.append(watch.is_alive())
         return {}
 

@@ -18,10 +18,10 @@ from handler.health.diagnosis import STOOD, Live, Subject
 from handler.model.errors import AccessDenied, ClusterUnavailable
 from handler.model.names import Identity
 from handler.state.record_format import seconds_of
+from tests.patience import PATIENCE
 from tests.unit.state.samples import NOON, blank, sha
 
 START = seconds_of(NOON)
-PATIENCE = 60.0
 
 
 def web(name: str = "web", said: str = "0 of 1 replica available", namespace: str = "shop", *, still: bool = False) -> Subject:

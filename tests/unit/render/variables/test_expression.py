@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from handler.render.variables.expression import MAX_NESTED, Value, Variables, expanded
 from handler.render.variables.expression_budget import ExpressionBudget, ExpressionRefused
 from tests.unit.render.variables.flux_golden import TEXTS
+from tests.unit.rows import each_row
 
 
 def made(text: str, unknown: str | None = None, **values: str) -> str:
     return expanded(text, Variables(values, unknown), ExpressionBudget()).text
 
 
-@pytest.mark.parametrize(("text", "values", "flux"), TEXTS)
+@each_row(("text", "values", "flux"), TEXTS)
 def test_an_expression_is_what_flux_makes_of_it(text: str, values: dict[str, str], flux: str | None) -> None:
     if flux is None:
         with pytest.raises(ExpressionRefused):

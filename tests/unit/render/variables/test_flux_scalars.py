@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from handler.render.variables.expression import Variables, expanded
 from handler.render.variables.expression_budget import ExpressionBudget, ExpressionRefused
 from handler.render.variables.flux_scalars import read
 from tests.unit.render.variables.flux_golden import FIELDS, OTHERS
+from tests.unit.rows import each_row
 
 
 def held(source: str, value: str) -> Any:
@@ -22,13 +22,13 @@ def held(source: str, value: str) -> Any:
         return ...
 
 
-@pytest.mark.parametrize(("source", "value", "flux"), FIELDS)
+@each_row(("source", "value", "flux"), FIELDS)
 def test_a_field_is_what_flux_makes_of_it(source: str, value: str, flux: Any) -> None:
     found = held(source, value)
     assert (found, type(found)) == (flux, type(flux))
 
 
-@pytest.mark.parametrize(("source", "value", "flux", "ours"), OTHERS)
+@each_row(("source", "value", "flux", "ours"), OTHERS)
 def test_what_would_be_no_scalar_or_only_a_part_of_one_is_the_text(source: str, value: str, flux: Any, ours: Any) -> None:
     assert held(source, value) == ours
     assert flux is ... or flux != ours

@@ -6,6 +6,7 @@ import pytest
 
 from handler.model.errors import ChartUnavailable, ConfigInvalid
 from handler.source.charts.chart_versions import ChartRange, is_exact, order_of_version, pick
+from tests.unit.rows import each_row
 
 VERSIONS = (
     *("0.0.0", "0.0.3", "0.1.0", "0.2.3", "0.2.9", "1.0.0-alpha", "1.0.0-rc.2", "1.0.0-rc.10", "1.0.0", "1.2.0", "1.2.3", "1.2.4-beta"),
@@ -13,7 +14,7 @@ VERSIONS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("", "v3.0.0"),

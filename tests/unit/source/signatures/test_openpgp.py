@@ -12,6 +12,7 @@ from pysequoia import CipherSuite, Profile, Sig, SignatureMode, Tsk, sign
 
 from handler.source.signatures.openpgp import Certificate, read_certificates, verify
 from handler.source.signatures.signed_commit import Unproven
+from tests.unit.rows import each_row
 
 PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nSubject\n"
 
@@ -74,7 +75,7 @@ def test_a_compressed_packet_is_not_unpacked() -> None:
         verify(PAYLOAD, b"\xc8\xff" + len(packed).to_bytes(4, "big") + packed, [CERTIFICATE])
 
 
-@pytest.mark.parametrize("tag", range(64))
+@each_row("tag", range(64))
 def test_any_other_packet_makes_it_malformed(tag: int) -> None:
     if tag != 2:
         with pytest.raises(Unproven, match="malformed"):

@@ -17,7 +17,7 @@ from handler.web.event_streams import EventStreams
 from handler.web.page import live_feed
 from handler.web.page.live_feed import LiveFeed
 from handler.web.page.overview import OVERVIEW
-from tests.unit.waiting import until
+from tests.patience import until
 
 MAIN = "grafana.shop.main"
 

@@ -19,6 +19,7 @@ from werkzeug.test import TestResponse
 from handler.web.page import identity_provider
 from tests.fakes.oidc_provider import Provider, provider, rsa
 from tests.fakes.page_visits import PAGE, URL, Visits, the_page
+from tests.unit.rows import each_row
 
 PENDING = "__Host-anneal-sign-in"
 
@@ -29,9 +30,13 @@ def idp() -> Iterator[Provider]:
         yield made
 
 
+def new_visits(idp: Provider) -> Visits:
+    return Visits(the_page(PAGE.replace("https://login.example.com", idp.url)))
+
+
 @pytest.fixture
 def visits(idp: Provider) -> Visits:
-    return Visits(the_page(PAGE.replace("https://login.example.com", idp.url)))
+    return new_visits(idp)
 
 
 @pytest.fixture
@@ -215,9 +220,11 @@ FORGED: dict[str, Callable[[Provider], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", FORGED)
-def test_a_forged_token_signs_nobody_in(client: FlaskClient, idp: Provider, case: str, caplog: pytest.LogCaptureFixture) -> None:
+@each_row("case", FORGED)
+def test_a_forged_token_signs_nobody_in(idp: Provider, case: str, caplog: pytest.LogCaptureFixture) -> None:
+    client = new_visits(idp).app.test_client()
     caplog.set_level(logging.DEBUG)
+    caplog.clear()
     made: list[str] = []
 
     def token() -> str:

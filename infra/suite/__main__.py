@@ -1,0 +1,139 @@
+"""Measure the tests and print the table: `scripts/test --cost [PHASE...]`, of which the whole takes hours and a kept result seconds.
+
+- record: one run of everything in a copy with sleeping mutants: seconds by file, mutants by test
+- pure: mutants against tests/unit and tests/repository
+- rooms: mutants against the rest but tests/e2e
+- e2e: a sample of mutants against tests/e2e, those first that nothing else has killed
+- coverage: lines and branches by file
+- table: what all that says; alone when nothing else is asked for
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import coverage
+import yaml
+
+from infra.controlplane.build import cache
+from infra.suite.choice import cheapest, killed, table
+from infra.suite.results import Results
+from infra.suite.sites import Mutant, chosen
+from infra.suite.tree import instrument
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMISES = ROOT / "tests" / "promises.yaml"
+E2E_SAMPLE = 30
+PURE = ("tests/unit/", "tests/repository/")
+WHOLE = ["-q", "-o", "norecursedirs=.* __pycache__"]
+"""pytest's options for every tier."""
+MANY = ["-n", str(3 * (os.cpu_count() or 1)), "--dist", "loadfile", "--no-loadscope-reorder"]
+
+
+class Measurement:
+    """One checkout, its mutants and where results are."""
+
+    def __init__(self, directory: Path) -> None:
+        self.tree = directory / "tree"
+        self.results = Results(directory / "results", ROOT)
+        (self.results.directory / "now").mkdir(parents=True, exist_ok=True)
+        self.mutants = {mutant.name: mutant for mutant in chosen(ROOT)}
+
+    def record(self) -> None:
+        """Run everything once."""
+        for old in [*self.results.directory.glob("cost-*.json"), self.results.directory / "reached.tsv"]:
+            old.unlink(missing_ok=True)
+        self._instrument()
+        self._pytest(self.tree, "infra.suite.recorder", [*WHOLE, *MANY, "tests"])
+
+    def pure(self) -> None:
+        """Try every mutant on the tests that need nothing but Python."""
+        self._try(self.mutants, lambda file: file.startswith(PURE))
+
+    def rooms(self) -> None:
+        """Try every mutant on the tests of rooms, pages and the model."""
+        self._try(self.mutants, lambda file: not file.startswith((*PURE, "tests/e2e/")))
+
+    def e2e(self) -> None:
+        """Try a sample on the whole handler: what nothing else kills comes first."""
+        dead = {mutant for (mutant, file), by in self.results.tried().items() if by and not file.startswith("tests/e2e/")}
+        sample = sorted(self.mutants, key=lambda name: (name in dead, name))[:E2E_SAMPLE]
+        self._try(sample, lambda file: file.startswith("tests/e2e/"))
+
+    def coverage(self) -> None:
+        """Count what only one file covers."""
+        data = self.results.directory / "coverage"
+        self._pytest(ROOT, "infra.suite.coverage_by_file", [*WHOLE, *MANY, "tests"], by=["coverage", "run", "-m"], COVERAGE_FILE=str(data))
+        combine = [sys.executable, "-m", "coverage", "combine", "-q"]
+        subprocess.run(combine, cwd=ROOT, env={**os.environ, "COVERAGE_FILE": str(data)}, check=True)
+        (self.results.directory / "coverage.json").write_text(json.dumps(_alone(data)))
+
+    def table(self) -> None:
+        """Print what was measured, and the cheapest gate."""
+        promises = {f"{page}: {says}": test for page, says, test in yaml.load(PROMISES.read_text(), yaml.CSafeLoader)}
+        files = self.results.files(promises)
+        dead = {name: str(mutant) for name, mutant in self.mutants.items() if name in killed(files)}
+        kept = promises.keys() & killed(files)
+        print(table(files, cheapest(files, set(dead), kept), dead, kept))
+
+    def _instrument(self) -> None:
+        instrument(ROOT, self.tree, self.results.directory, list(self.mutants.values()))
+        tests = (str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.py"))
+        self.results.begin([*tests, *(mutant.path for mutant in self.mutants.values())])
+
+    def _try(self, mutants: Sequence[str] | dict[str, Mutant], wanted: Callable[[str], bool]) -> None:
+        tried, reached = self.results.tried(), self.results.reached()
+        jobs: list[tuple[str, dict[str, list[str]]]] = []
+        for name in mutants:
+            files = {file: tests for file, tests in reached.get(name, {}).items() if wanted(file) and tests and (name, file) not in tried}
+            if files:
+                jobs.append((name, files))
+        if not jobs:
+            return
+        (self.results.directory / "jobs.json").write_text(json.dumps(jobs))
+        self._pytest(self.tree, "infra.suite.killing", [*WHOLE, "-o", "timeout=60", "tests"])
+        self.results.keep(self.mutants)
+
+    def _pytest(self, where: Path, plugin: str, options: list[str], *, by: Sequence[str] = (), **environ: str) -> None:
+        command = [sys.executable, "-m", *by, "pytest", "-p", plugin, *options]
+        subprocess.run(command, cwd=where, env={**os.environ, "ANNEAL_COST": str(self.results.directory), **environ}, check=False)
+
+
+def _alone(data: Path) -> dict[str, int]:
+    measured = coverage.CoverageData(str(data))
+    measured.read()
+    found: dict[str, int] = {}
+    for file in measured.measured_files():
+        by_arc: dict[tuple[int, int], set[str]] = {}
+        for context in measured.measured_contexts() - {""}:
+            measured.set_query_context(context)
+            for arc in measured.arcs(file) or ():
+                by_arc.setdefault(arc, set()).add(context)
+        for contexts in by_arc.values():
+            if len(contexts) == 1:
+                only = next(iter(contexts))
+                found[only] = found.get(only, 0) + 1
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the phases that were asked for, in order; print the table."""
+    parser = argparse.ArgumentParser(prog="scripts/test --cost", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    phases = ("record", "pure", "rooms", "e2e", "coverage", "table")
+    parser.add_argument("phase", nargs="*", choices=[*phases, []], help="which to run; all of them without any")
+    asked = parser.parse_args(arguments).phase or phases
+    measurement = Measurement(cache().parent / "cost")
+    for phase in phases:
+        if phase in asked:
+            getattr(measurement, phase)()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

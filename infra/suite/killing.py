@@ -1,0 +1,108 @@
+"""pytest's plugin that wakes one mutant after the other, each in a process forked from one that has collected all tests.
+
+Reads `jobs.json`: a list of a mutant's name and its tests, `[name, {file: [nodeid]}]`. Of each file tests run until one fails. Appends to
+`killed.jsonl` a line for each mutant and file: `{"mutant", "file", "by": nodeid or ""}`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+RESULTS = Path(os.environ["ANNEAL_COST"])
+SIDE_BY_SIDE = int(os.environ.get("ANNEAL_COST_PROCESSES", "0")) or (os.cpu_count() or 1)
+LONGEST = float(os.environ.get("ANNEAL_COST_SECONDS", "240"))
+"""A mutant that has not ended by then is killed by the file that was at it: it goes round in a circle."""
+_failed: list[str] = []
+
+
+def _jobs() -> list[tuple[str, dict[str, list[str]]]]:
+    return [(name, files) for name, files in json.loads((RESULTS / "jobs.json").read_text())]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files that no mutant asks for."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    asked = {file for _, files in _jobs() for file in files}
+    return None if str(collection_path.relative_to(config.rootpath)) in asked else True
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note who fails."""
+    if report.failed:
+        _failed.append(report.nodeid)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    """Run the tests of each mutant in a fork, several side by side."""
+    items = {item.nodeid: item for item in session.items}
+    running: dict[int, tuple[float, str]] = {}
+    for name, files in [*_jobs(), ("", {})]:
+        while len(running) >= SIDE_BY_SIDE or (not name and running):
+            _reap(running)
+        if name:
+            sys.stdout.flush()
+            child = os.fork()
+            if not child:
+                _in_child(session, name, {file: [items[test] for test in tests if test in items] for file, tests in files.items()})
+            running[child] = time.monotonic(), name
+    return True
+
+
+def _reap(running: dict[int, tuple[float, str]]) -> None:
+    time.sleep(0.05)
+    for child, (began, name) in list(running.items()):
+        late = time.monotonic() - began > LONGEST
+        if late:
+            os.kill(child, signal.SIGKILL)
+        if os.waitpid(child, 0 if late else os.WNOHANG)[0]:
+            del running[child]
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)  # what its tests have left
+            at = RESULTS / "now" / str(child)
+            if late and at.exists():
+                _say(name, at.read_text().partition("\n")[0].partition("::")[0], "a test that didn't end")
+            at.unlink(missing_ok=True)
+
+
+def _in_child(session: pytest.Session, mutant: str, files: Mapping[str, Sequence[pytest.Item]]) -> None:
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    probe = sys.modules["handler.mutant_probe"]
+    probe.awake = mutant  # type: ignore[attr-defined]  # the copy's module of the probe
+    now = RESULTS / "now" / str(os.getpid())
+    code = 1
+    try:
+        order = [(file, list(items)) for file, items in files.items() if items]
+        for index, (file, items) in enumerate(order):
+            after = order[index + 1][1][0] if index + 1 < len(order) else None
+            _failed.clear()
+            for place, item in enumerate(items):
+                now.write_text(f"{item.nodeid}\n{mutant}")
+                following = items[place + 1] if place + 1 < len(items) else after
+                session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                if _failed:
+                    break
+            _say(mutant, file, _failed[0] if _failed else "")
+            if _failed:
+                session._setupstate.teardown_exact(after)  # noqa: SLF001 - pytest's loop does it; the one that failed expected another of its file next
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _say(mutant: str, file: str, by: str) -> None:
+    with (RESULTS / "killed.jsonl").open("a") as lines:
+        lines.write(json.dumps({"mutant": mutant, "file": file, "by": by}) + "\n")
