@@ -39,6 +39,7 @@ from infra.renderers import build as rendering
 from tests.in_process import log_kept
 from tests.kubectl import Kubectl
 from tests.packing import SESSION
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
 PREFIX = "anneal-test-"
@@ -82,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[SESSION] = str(directory)
     os.environ["XDG_STATE_HOME"] = str(directory / "state")  # what a test trusts, the person who runs it doesn't
     os.environ[rendering.VARIABLE] = str(rendering.BUILD.directory / "bin")  # where `renderers` builds them, for whatever tests start
-    os.environ["ANNEAL_STATUS_TIMEOUT"] = "60"  # what answers may be late on a busy machine; those that test what hangs set their own
+    os.environ["ANNEAL_STATUS_TIMEOUT"] = f"{PATIENCE:g}"  # those that test what hangs set their own
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -217,8 +218,8 @@ def moto() -> Iterator[Moto]:
 @pytest.fixture
 def waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader of a store's secret waits until it has answered, however busy the machine is; a handler goes on after 3 seconds."""
-    monkeypatch.setattr(RemoteSecrets.renew, "__defaults__", (90.0,))
-    monkeypatch.setattr("handler.config.remote_secrets.START", 90.0)
+    monkeypatch.setattr(RemoteSecrets.renew, "__defaults__", (PATIENCE,))
+    monkeypatch.setattr("handler.config.remote_secrets.START", PATIENCE)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ calls = 0
 def count(event, context):
     global calls
     calls += 1
-    return {"calls": calls, "given": event, "in time": 0 < context.get_remaining_time_in_millis() <= 30000}
+    return {"calls": calls, "given": event, "in time": 0 < context.get_remaining_time_in_millis() <= event["seconds"] * 1000}
 
 def fail(event, context):
     raise ValueError("what it said")
@@ -48,9 +48,10 @@ def function(tmp_path: Path) -> Iterator[Callable[[str], Function]]:
 
 def test_a_process_serves_one_event_after_another(function: Callable[[str], Function]) -> None:
     count = function("count")
-    assert [count.invoke({"number": number}, PATIENCE) for number in (1, 2)] == [
-        {"calls": 1, "given": {"number": 1}, "in time": True},
-        {"calls": 2, "given": {"number": 2}, "in time": True},
+    events = [{"number": number, "seconds": PATIENCE} for number in (1, 2)]
+    assert [count.invoke(event, PATIENCE) for event in events] == [
+        {"calls": 1, "given": events[0], "in time": True},
+        {"calls": 2, "given": events[1], "in time": True},
     ]
     assert count.starts == 1
     assert count.peak() > 1_000_000

@@ -40,6 +40,7 @@ from handler.worker.supervisor import serve
 from handler.worker.worker import Engine, Parts
 from tests.fakes.objects import FakeObjects
 from tests.fakes.worker_parts import remember
+from tests.patience import until
 
 RECORD = Path(sys.argv[3])
 
@@ -107,16 +108,15 @@ def routes(app: Flask, settings: Settings, **given: Any) -> None:
 
     def live() -> Response:
         asked = request.args
-        seen, until = frozenset(asked.get("sees", "").split(",")), time.time() + float(asked.get("for", "500"))
-        opened = feed.open(request.environ, asked.get("topic", OVERVIEW), seen, until, asked.get("visitor", ""))
+        seen, ends = frozenset(asked.get("sees", "").split(",")), time.time() + float(asked.get("for", "500"))
+        opened = feed.open(request.environ, asked.get("topic", OVERVIEW), seen, ends, asked.get("visitor", ""))
         if asked.get("fails"):
             raise RuntimeError("a mistake after it was opened")
         return Response() if opened else Response(status=503, headers={"Retry-After": "5"})
 
     def block(**_path: str) -> Response:
         write({"blocked": request.path})
-        while not RECORD.with_suffix(".free").exists():
-            time.sleep(0.02)
+        until(RECORD.with_suffix(".free").exists)
         return Response()
 
     app.add_url_rule("/ui/live", "live", live)
