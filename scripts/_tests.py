@@ -32,20 +32,24 @@ TRACED = ("coverage", "run", "--source=" + ",".join(f"handler/{room}" for room i
 def commands(tier: str) -> list[list[str]]:
     """Return what to run side by side, as words behind `python -m`; the first one shows what it does."""
     if tier == "unit":
-        return [["pytest", "-q", "-m", "not slow", *share] for share in shares(UNIT, 2 * CORES)]
+        return [["pytest", "-q", "-m", "not slow", *share] for share in shares(unit_files(tier), 2 * CORES)]
     every = EVERY_TIER if tier == "all" else ()
     pure = [str(UNIT / room) for room in PURE]
     return [
         ["pytest", *WORKERS, *every, "--durations=15", "--durations-min=1", f"--ignore={UNIT}"],
         [*TRACED, "pytest", "-q", *every, *pure],
-        ["pytest", "-q", *every, str(UNIT), *(f"--ignore={folder}" for folder in pure)],
+        *(["pytest", "-q", *every, *share] for share in shares([file for file in unit_files(tier) if file.parts[2] not in PURE], CORES)),
     ]
 
 
-def shares(folder: Path, count: int) -> list[list[str]]:
-    """Return the gate's files below a folder in lists of about the same number of bytes: the largest go first, to the emptiest."""
+def unit_files(tier: str) -> list[Path]:
+    """Return the tier's files of tests/unit."""
+    return [path for path in UNIT.rglob("test_*.py") if tier == "all" or NIGHT not in path.parts]
+
+
+def shares(files: Sequence[Path], count: int) -> list[list[str]]:
+    """Return files in lists of about the same number of bytes: the largest go first, to the emptiest."""
     made: list[tuple[int, list[str]]] = [(0, []) for _ in range(count)]
-    files = [path for path in folder.rglob("test_*.py") if NIGHT not in path.parts]
     for path in sorted(files, key=lambda path: -path.stat().st_size):
         index = min(range(count), key=lambda place: made[place][0])
         made[index] = (made[index][0] + path.stat().st_size, [*made[index][1], str(path)])

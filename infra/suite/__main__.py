@@ -3,7 +3,7 @@
 - record: one run of everything in a copy with sleeping mutants: seconds by file, mutants by test
 - pure: mutants against tests/unit and tests/repository
 - rooms: mutants against the rest but tests/e2e
-- e2e: a sample of mutants against tests/e2e, those first that nothing else has killed
+- e2e: the mutants that nothing else has killed against thirty files of tests/e2e each
 - coverage: lines and branches by file
 - table: what all that says; alone when nothing else is asked for
 """
@@ -15,7 +15,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import coverage
@@ -24,12 +24,13 @@ import yaml
 from infra.controlplane.build import cache
 from infra.suite.choice import cheapest, killed, table
 from infra.suite.results import Results
-from infra.suite.sites import Mutant, chosen
+from infra.suite.sites import chosen
 from infra.suite.tree import instrument
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMISES = ROOT / "tests" / "promises.yaml"
-E2E_SAMPLE = 30
+E2E_FILES, E2E_TESTS = 30, 3
+"""So many files of tests/e2e are tried on a mutant, and so many tests of each."""
 PURE = ("tests/unit/", "tests/repository/")
 WHOLE = ["-q", "-o", "norecursedirs=.* __pycache__"]
 """pytest's options for every tier."""
@@ -61,10 +62,9 @@ class Measurement:
         self._try(self.mutants, lambda file: not file.startswith((*PURE, "tests/e2e/")))
 
     def e2e(self) -> None:
-        """Try a sample on the whole handler: what nothing else kills comes first."""
-        dead = {mutant for (mutant, file), by in self.results.tried().items() if by and not file.startswith("tests/e2e/")}
-        sample = sorted(self.mutants, key=lambda name: (name in dead, name))[:E2E_SAMPLE]
-        self._try(sample, lambda file: file.startswith("tests/e2e/"))
+        """Try what nothing else kills on the whole handler: on the cheapest files that reach it, until one kills."""
+        dead = {mutant for (mutant, _), by in self.results.tried().items() if by}
+        self._try([name for name in self.mutants if name not in dead], lambda file: file.startswith("tests/e2e/"), once=True)
 
     def coverage(self) -> None:
         """Count what only one file covers."""
@@ -87,13 +87,16 @@ class Measurement:
         tests = (str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.py"))
         self.results.begin([*tests, *(mutant.path for mutant in self.mutants.values())])
 
-    def _try(self, mutants: Sequence[str] | dict[str, Mutant], wanted: Callable[[str], bool]) -> None:
-        tried, reached = self.results.tried(), self.results.reached()
-        jobs: list[tuple[str, dict[str, list[str]]]] = []
+    def _try(self, mutants: Iterable[str], wanted: Callable[[str], bool], *, once: bool = False) -> None:
+        tried, reached, costs = self.results.tried(), self.results.reached(), self.results.costs()
+        jobs: list[tuple[str, dict[str, list[str]], bool]] = []
         for name in mutants:
             files = {file: tests for file, tests in reached.get(name, {}).items() if wanted(file) and tests and (name, file) not in tried}
+            if once:
+                cheap = sorted(files, key=lambda file: costs[file]["cpu"])[:E2E_FILES]
+                files = {file: files[file][:E2E_TESTS] for file in cheap}
             if files:
-                jobs.append((name, files))
+                jobs.append((name, files, once))
         if not jobs:
             return
         (self.results.directory / "jobs.json").write_text(json.dumps(jobs))

@@ -1,7 +1,7 @@
 """pytest's plugin that wakes one mutant after the other, each in a process forked from one that has collected all tests.
 
-Reads `jobs.json`: a list of a mutant's name and its tests, `[name, {file: [nodeid]}]`. Of each file tests run until one fails. Appends to
-`killed.jsonl` a line for each mutant and file: `{"mutant", "file", "by": nodeid or ""}`.
+Reads `jobs.json`: a list of a mutant's name, its tests, and whether one file that kills is enough, `[name, {file: [nodeid]}, once]`. Of
+each file tests run until one fails. Appends to `killed.jsonl` a line for each mutant and file: `{"mutant", "file", "by": nodeid or ""}`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ LONGEST = float(os.environ.get("ANNEAL_COST_SECONDS", "240"))
 _failed: list[str] = []
 
 
-def _jobs() -> list[tuple[str, dict[str, list[str]]]]:
-    return [(name, files) for name, files in json.loads((RESULTS / "jobs.json").read_text())]
+def _jobs() -> list[tuple[str, dict[str, list[str]], bool]]:
+    return [(name, files, once) for name, files, once in json.loads((RESULTS / "jobs.json").read_text())]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files that no mutant asks for."""
     if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
-    asked = {file for _, files in _jobs() for file in files}
+    asked = {file for _, files, _ in _jobs() for file in files}
     return None if str(collection_path.relative_to(config.rootpath)) in asked else True
 
 
@@ -47,14 +47,14 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     """Run the tests of each mutant in a fork, several side by side."""
     items = {item.nodeid: item for item in session.items}
     running: dict[int, tuple[float, str]] = {}
-    for name, files in [*_jobs(), ("", {})]:
+    for name, files, once in [*_jobs(), ("", {}, False)]:
         while len(running) >= SIDE_BY_SIDE or (not name and running):
             _reap(running)
         if name:
             sys.stdout.flush()
             child = os.fork()
             if not child:
-                _in_child(session, name, {file: [items[test] for test in tests if test in items] for file, tests in files.items()})
+                _in_child(session, name, {file: [items[test] for test in tests if test in items] for file, tests in files.items()}, once)
             running[child] = time.monotonic(), name
     return True
 
@@ -75,7 +75,7 @@ def _reap(running: dict[int, tuple[float, str]]) -> None:
             at.unlink(missing_ok=True)
 
 
-def _in_child(session: pytest.Session, mutant: str, files: Mapping[str, Sequence[pytest.Item]]) -> None:
+def _in_child(session: pytest.Session, mutant: str, files: Mapping[str, Sequence[pytest.Item]], once: bool) -> None:
     os.setsid()
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
@@ -96,6 +96,8 @@ def _in_child(session: pytest.Session, mutant: str, files: Mapping[str, Sequence
                 if _failed:
                     break
             _say(mutant, file, _failed[0] if _failed else "")
+            if _failed and once:
+                break
             if _failed:
                 session._setupstate.teardown_exact(after)  # noqa: SLF001 - pytest's loop does it; the one that failed expected another of its file next
         code = 0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 
-from handler.state.lease import Instant
+import pytest
+
+from handler.state.lease import Instant, SystemClock
 
 NEVER = 31_536_000
 """Seconds between drift runs, as many as can be set: their slots lie on the wall clock, and a usual one falls into some test, some day."""
@@ -37,3 +40,12 @@ class FakeClock:
             return event.wait()
         self.world.advance(seconds)
         return event.is_set()
+
+
+@pytest.fixture
+def lease_clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """The clock of every Lease without one of its own: a dead holder's time is over as soon as it is waited for."""
+    clock = FakeClock(World(time.time()))
+    monkeypatch.setattr(SystemClock, "now", lambda _: clock.now())
+    monkeypatch.setattr(SystemClock, "wait", lambda _, event, seconds: clock.wait(event, seconds))
+    return clock

@@ -7,7 +7,7 @@ prune is off.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -51,8 +51,9 @@ def losing_fields(comparison: Comparison, changes: Iterable[Change], api: Api, d
 def _lost(live: dict[str, Any], declared: dict[str, Any], api: Api, discovery: Discovery) -> tuple[set[str], str]:
     """Return the fields that instances hold and lose, and what is to be said of that; empty: none does."""
     kind = GroupKind(str(at(live, "spec", "group")), str(at(live, "spec", "names", "kind")))
-    served, fields, holders = discovery.preferred(kind), set[str](), set[str]()
+    fields, holders = set[str](), set[str]()
     names = [str(at(each, "name")) for each in items_at(live, "spec", "versions") if at(each, "served") is True]
+    served = discovery.preferred(kind) or _by_definition(kind, names, live)
     converts = at(live, "spec", "conversion", "strategy") == "Webhook"
     schemas: dict[Resource, list[Any]] = {}
     for version, schema in crd_schema.narrowed(live, declared):
@@ -69,3 +70,12 @@ def _lost(live: dict[str, Any], declared: dict[str, Any], api: Api, discovery: D
             return {"*"}, f"its new schema lacks fields, which instances lose, and these can't be listed: {denied.problems[0].message}"
     named = ", ".join(sorted(fields)[:_NAMED]) + (f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else "")
     return fields, f"{many(len(holders), 'instance')} would lose what its new schema lacks: {named}" if fields else ""
+
+
+def _by_definition(kind: GroupKind, names: Sequence[str], live: dict[str, Any]) -> Resource | None:
+    """Return how an established CRD is served where discovery, which is seconds behind, doesn't say so yet: it may have instances."""
+    if not names or not any(
+        at(each, "type") == "Established" and at(each, "status") == "True" for each in items_at(live, "status", "conditions")
+    ):
+        return None
+    return Resource(kind.group, names[0], kind.kind, str(at(live, "spec", "names", "plural")), at(live, "spec", "scope") == "Namespaced")

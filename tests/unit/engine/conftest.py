@@ -8,6 +8,7 @@ from handler.app.build import Handler
 from handler.model.event import Job
 from handler.model.result import Outcome
 from tests.fakes.apiserver import ApiServer
+from tests.fakes.clock import lease_clock  # noqa: F401 - a fixture
 from tests.fakes.engine import cluster, engine, pushed
 from tests.fakes.git_host import GitHost
 from tests.unit.engine.two_targets import Bench, document

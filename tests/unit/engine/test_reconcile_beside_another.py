@@ -153,6 +153,7 @@ def test_a_worker_that_stops_beside_another_reports_no_failure(server: ApiServer
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("drift", "asked"), [("correct", True), ("report", False), ("ignore", False)])
+@pytest.mark.usefixtures("lease_clock")
 def test_the_holder_is_asked_to_look_for_drift_only_where_it_may_correct_it(
     server: ApiServer, host: GitHost, other: Handler, drift: Any, asked: bool
 ) -> None:

@@ -283,6 +283,7 @@ def test_a_tick_that_records_another_commit_which_reads_the_same_says_so_and_its
 
 
 # --- killed
+@pytest.mark.usefixtures("lease_clock")
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_killed_at_each_write_it_is_finished_by_the_next_run(by_hand: bool) -> None:
     number = 0
