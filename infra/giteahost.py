@@ -25,9 +25,10 @@ import urllib3
 
 from infra import ports
 from infra.gitea.build import gitea
-from infra.gitea.forge import PATIENCE, Account, Answer, Forge, Refused
+from infra.gitea.forge import Account, Answer, Forge, Refused
 from infra.gitea.settings import app_ini
 from infra.gitwork import Work
+from infra.patience import PATIENCE
 
 __all__ = ["Account", "Answer", "GiteaHost", "Refused"]
 

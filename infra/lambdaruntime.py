@@ -24,6 +24,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from infra.patience import PATIENCE
+
 _PREFIX = "/2018-06-01/runtime/"
 _RUNTIME = ("awslambdaric", "runtime_client", "snapshot_restore_py", "simplejson")
 """What Lambda's own image has beside Python."""
@@ -67,7 +69,7 @@ class Function:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def invoke(self, event: Any, seconds: float = 60.0) -> Any:
+    def invoke(self, event: Any, seconds: float = PATIENCE) -> Any:
         """Return what the function returns for an event. Raises FunctionFailed: its error, or it took longer than `seconds`."""
         server = self._running()
         invocation = _Invocation(json.dumps(event).encode(), int((time.time() + seconds) * 1000))

@@ -25,6 +25,8 @@ from functools import partialmethod
 from pathlib import Path
 from typing import IO, Any
 
+from infra.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[1]
 REGION = "eu-central-1"
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing-not-a-secret"}
@@ -72,7 +74,7 @@ class Moto:
     def reset(self) -> None:
         """Forget every resource."""
         request = urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")  # noqa: S310 - our own server
-        with urllib.request.urlopen(request, timeout=30):  # noqa: S310 - the same
+        with urllib.request.urlopen(request, timeout=PATIENCE):  # noqa: S310 - the same
             pass
 
     @property

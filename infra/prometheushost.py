@@ -25,9 +25,7 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from infra import ports
 from infra.debian import unpacked
-
-PATIENCE = 60.0
-"""Seconds in which it starts, or a value that is exposed is found: a loaded machine needs some of them."""
+from infra.patience import PATIENCE
 
 
 class Exporter:
@@ -123,7 +121,7 @@ class PrometheusHost:
             import ssl  # noqa: PLC0415 - only hosts with TLS
 
             context = ssl.create_default_context(cafile=str(self._authority))
-        with urllib.request.urlopen(request, timeout=30, context=context) as answer:  # noqa: S310 - the same
+        with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:  # noqa: S310 - the same
             found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         return found
 

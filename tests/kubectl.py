@@ -39,6 +39,8 @@ RUNNING = (
     ("autoscaling/v2", "horizontalpodautoscalers"),
 )
 """What makes Pods, or scales them."""
+IN_TIME = f"--timeout={PATIENCE:g}s"
+"""How long a command that waits does."""
 _NO_CONDITIONS = "status.conditions accessor error: <nil>"
 """How `kubectl wait` ends where it meets an object in the moment in which its conditions are null."""
 _CONNECTIONS: dict[tuple[Path, bytes], ClusterConnection] = {}
@@ -66,6 +68,8 @@ class Kubectl:
             return self._sent(plain)
         if arguments == ("create", "-f", "-") and given:
             return "".join(self._created(document) for document in documents(given))
+        if arguments[0] == "wait" or arguments[:2] == ("rollout", "status"):
+            arguments = (*arguments, IN_TIME)
         done = self.tried(*arguments, given=given)
         while arguments[0] == "wait" and _NO_CONDITIONS in done.stderr:
             done = self.tried(*arguments, given=given)

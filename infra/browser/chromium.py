@@ -11,14 +11,14 @@ from typing import Literal
 
 from playwright.sync_api import Browser, BrowserContext, Playwright, sync_playwright
 
+from infra.patience import PATIENCE
+
 Scheme = Literal["light", "dark"]
 
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 HEIGHTS = {390: 844, 900: 1200, 1440: 900}
 """Of a phone, a tablet and a desk."""
 WIDTHS = tuple(HEIGHTS)
-PATIENCE = 120_000.0
-"""Milliseconds in which it starts, or a page does what is waited for: a busy machine needs some of them."""
 _LOOPBACK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
 
 
@@ -44,7 +44,7 @@ class Chromium:
         path = program()
         self._playwright = sync_playwright().start()
         try:
-            self._browser = self._playwright.chromium.launch(executable_path=path, args=[_LOOPBACK], timeout=PATIENCE)
+            self._browser = self._playwright.chromium.launch(executable_path=path, args=[_LOOPBACK], timeout=1000 * PATIENCE)
         except BaseException:
             self.stop()
             raise
@@ -72,7 +72,7 @@ class Chromium:
             locale="en-GB",
             timezone_id="UTC",
         )
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(1000 * PATIENCE)
         return context
 
     def _running(self) -> Browser:

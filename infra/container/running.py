@@ -24,8 +24,8 @@ from typing import Any, Self
 
 from infra.container.building import Image
 from infra.container.tools import ContainerError, runc
+from infra.patience import PATIENCE
 
-PATIENCE = 60.0
 SHELLS = ("dash", "bash")
 _CLONE_NEWNET = 0x40000000  # setns(2)
 _NOWHERE: dict[str, list[str]] = {each: [] for each in ("bounding", "effective", "permitted", "inheritable", "ambient")}

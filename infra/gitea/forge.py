@@ -15,8 +15,8 @@ from urllib.parse import quote, urlsplit
 
 import urllib3
 
-PATIENCE = 60.0
-"""Seconds in which a pull request is found to be mergeable: a loaded machine needs some of them."""
+from infra.patience import PATIENCE
+
 _PAGE = 50  # no answer has more rows
 
 
@@ -61,7 +61,7 @@ class Forge:
     admin: Account
 
     def __init__(self) -> None:
-        self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=60)
+        self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=PATIENCE)
 
     # --- the general door
 

@@ -17,15 +17,13 @@ import socket
 import subprocess
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
+from infra.patience import PATIENCE
 from infra.signin.build import binaries
 
-PATIENCE = 60.0
-"""Seconds in which one starts: a loaded machine needs some of them."""
 CLIENT_SECRET = "client-secret-of-dex"  # noqa: S105 - of nothing but tests
 ADMIN, PASSWORD = "admin@example.com", "password"
 _HASH = "$2a$10$2b2cU8CPhOTaGrs1HRQuAueS7JTT5ZHsHSzYiFPm1leZck7Mc8T4W"  # of that password, from dex' documentation
@@ -84,8 +82,8 @@ class _Host:
         end = time.monotonic() + PATIENCE
         while self._process and self._process.poll() is None and time.monotonic() < end:
             try:
-                urllib.request.urlopen(f"{self.url}{self.ready}", timeout=5).close()  # noqa: S310 - our own
-            except urllib.error.URLError:
+                urllib.request.urlopen(f"{self.url}{self.ready}", timeout=PATIENCE).close()  # noqa: S310 - our own
+            except OSError:
                 time.sleep(0.05)
             else:
                 return

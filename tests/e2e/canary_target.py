@@ -14,7 +14,7 @@ from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, deployment, service
 from tests.e2e.one_target import Shop
 from tests.e2e.rollouts import ROLLOUT, group, key_of
-from tests.e2e.serve_process import until
+from tests.patience import PATIENCE, until
 
 SEEN = "seen"
 """A label of the canary: by it a test lets go on what is held."""
@@ -105,7 +105,7 @@ class Trial:
 
     def holds(self, mark: str) -> None:
         """Wait until the canary stands so: `hold 0`."""
-        until(lambda: self.mark().startswith(mark), told=lambda: str(self.shop.state().rollout))
+        until(lambda: self.mark().startswith(mark), lambda: str(self.shop.state().rollout))
 
     def let_go(self) -> None:
         """Let what is held go on."""
@@ -132,8 +132,8 @@ class Running:
         thread.start()
         return cls(thread, found)
 
-    def result(self, seconds: float = 120.0) -> Result:
-        self.thread.join(seconds)
+    def result(self) -> Result:
+        self.thread.join(PATIENCE)
         assert self.found, "the run hasn't ended"
         return self.found[0]
 

@@ -16,8 +16,9 @@ from handler.state.record import State
 from infra.giteahost import Account, GiteaHost
 from infra.gitwork import Work
 from tests.e2e.documents import Document
-from tests.e2e.serve_process import SECRET, Serving, until
+from tests.e2e.serve_process import SECRET, Serving
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 STATES = "anneal-e2e"
 
@@ -110,7 +111,7 @@ class GiteaShop:
 
     def ends(self, commit: str, state: str, context: str = "") -> str:
         """Wait until the newest status of a commit is in a state; return its text."""
-        until(lambda: [each[0] for each in self.shown(commit, context)][-1:] == [state], told=lambda: f"{self.shown(commit, context)}")
+        until(lambda: [each[0] for each in self.shown(commit, context)][-1:] == [state], lambda: f"{self.shown(commit, context)}")
         return self.shown(commit, context)[-1][1]
 
     def branch(self, name: str, *documents: Document, target: str = "") -> str:
@@ -132,7 +133,7 @@ class GiteaShop:
 
     def planned(self, number: int, *words: str) -> str:
         """Wait until the newest plan on a pull request holds all these words; return it."""
-        until(lambda: self.comments(number) and all(word in self.comments(number)[-1] for word in words), told=lambda: self.told(number))
+        until(lambda: self.comments(number) and all(word in self.comments(number)[-1] for word in words), lambda: self.told(number))
         return self.comments(number)[-1]
 
     def told(self, number: int) -> str:

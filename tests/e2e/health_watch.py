@@ -14,7 +14,7 @@ from handler.state.record import TargetHealth
 from handler.worker.health_watch.cluster_watch import HealthWatch
 from handler.worker.heartbeat_renewal import HeartbeatRenewal
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 
 class Watching:
@@ -42,7 +42,7 @@ class Watching:
 
     def shows(self, state: HealthState, *words: str) -> TargetHealth:
         """Wait until the record says so."""
-        until(lambda: self._is(state, words), told=lambda: str(self.shop.state().health))
+        until(lambda: self._is(state, words), lambda: str(self.shop.state().health))
         return self.shop.state().health
 
     def passes(self, number: int) -> None:

@@ -17,9 +17,9 @@ from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
 from tests.e2e.documents import Document, claim, deployment, pods, service, stateful_set
 from tests.e2e.one_target import PATH, Shop
-from tests.e2e.serve_process import until
 from tests.e2e.workload_status import fated, made_ready
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 Act = Callable[[Shop], object]
 Documents = Callable[[Shop], list[Document]]

@@ -17,7 +17,7 @@ from tests.e2e.documents import config_map, deployment
 from tests.e2e.one_target import PATH, Shop
 from tests.e2e.pull_request_host import PullRequests
 from tests.e2e.rendered_trees import push_files
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 PLANNER = "planner"
 KINDS = (("", "configmaps"), ("apps", "deployments"), ("apps", "statefulsets"), ("batch", "jobs"), ("", "services"), ("", "pods"))

@@ -10,7 +10,7 @@ from handler.model.event import Job
 from handler.model.names import state_name
 from tests.e2e.api_proxy import Chosen, Wired, is_write
 from tests.e2e.one_target import STATES, Shop
-from tests.e2e.serve_process import until
+from tests.patience import until
 from tests.rooms.cluster.faulty_proxy import Handler
 
 Wire = Callable[[], Wired]

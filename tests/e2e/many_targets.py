@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,9 @@ from infra.githost import Host
 from infra.gitwork import run_git
 from tests.e2e.documents import Document, config_map
 from tests.e2e.one_target import PATH, STATES
-from tests.e2e.serve_process import SECRET, TOKEN, Serving, until
+from tests.e2e.serve_process import SECRET, TOKEN, Serving
 from tests.kubectl import Kubectl
-
-CONVERGES = 240.0
-"""Seconds that a fleet has to reach its heads; on a busy machine much is needed, on an idle one little is taken."""
+from tests.patience import until
 
 
 @dataclass
@@ -147,16 +146,23 @@ class Fleet:
 
     def behind(self) -> list[str]:
         """Return what isn't as git says, a few words each: records first, then live objects; nothing: converged."""
-        found = []
-        for number, version in self.heads.items():
-            state = self.state(number)
-            if state is None or state.commit != self.commits[number, version] or state.attempt or state.status.phase != "applied":
-                found.append(f"{self.target(number)}: {state and (state.commit[:8], state.attempt, state.status)}")
-        return found or self._wrong_objects()
+        return [words for number in self.heads if (words := self._unrecorded(number))] or self._wrong_objects()
 
     def converge(self) -> None:
-        """Wait until nothing is behind."""
-        until(lambda: not self.behind(), CONVERGES, 0.5, lambda: "\n".join(self.behind()))
+        """Wait until nothing is behind: one target after the other reaches its head, on a busy machine each in its time."""
+        for number in self.heads:
+            until(partial(self._is_recorded, number), partial(self._unrecorded, number))
+        until(lambda: not self.behind(), lambda: "\n".join(self.behind()))
+
+    def _is_recorded(self, number: int) -> bool:
+        return not self._unrecorded(number)
+
+    def _unrecorded(self, number: int) -> str:
+        """Return what a target's record says, if that isn't its head; else nothing."""
+        state = self.state(number)
+        if state and state.commit == self.commits[number, self.heads[number]] and not state.attempt and state.status.phase == "applied":
+            return ""
+        return f"{self.target(number)}: {state and (state.commit[:8], state.attempt, state.status)}"
 
     def _wrong_objects(self) -> list[str]:
         live = {item["metadata"]["name"]: item for item in self.kubectl("get", "configmaps", "-n", self.name)["items"]}

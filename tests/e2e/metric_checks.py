@@ -9,7 +9,7 @@ from handler.config.settings import PrometheusSettings
 from infra.prometheushost import PrometheusHost
 from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 
 def measured(shop: Shop, *hosts: PrometheusHost, **options: Any) -> Shop:
@@ -36,4 +36,4 @@ def messages(shop: Shop) -> dict[str, str]:
 
 def says(shop: Shop, name: str, text: str) -> None:
     """Return when a step's line in the record has a text."""
-    until(lambda: text in messages(shop).get(name, ""), told=lambda: str(messages(shop)))
+    until(lambda: text in messages(shop).get(name, ""), lambda: str(messages(shop)))

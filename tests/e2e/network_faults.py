@@ -12,7 +12,6 @@ from tests.e2e.api_proxy import Chosen, is_object_write
 from tests.rooms.cluster.faulty_proxy import Handler, Trick, reset_after, reset_before
 
 FOR_EVER = 10_000
-ENDLESS_PATIENCE = 60.0
 
 
 # --- tricks
@@ -30,7 +29,6 @@ def silent_after(handler: Handler) -> bool:
 
 
 def _until_it_hangs_up(handler: Handler) -> None:
-    handler.connection.settimeout(ENDLESS_PATIENCE)
     with contextlib.suppress(OSError):
         while handler.connection.recv(1024):
             pass
@@ -115,7 +113,10 @@ PLACES: dict[str, Chosen] = {
 
 @dataclass(frozen=True)
 class Rule:
-    """`times` requests at a place are met by a trick. `ends`: the codes with which the run may end, by who must act; empty: it recovers."""
+    """`times` requests at a place are met by a trick. `ends`: the codes with which the run may end, by who must act; empty: it recovers.
+
+    `deadline`, `silence`: seconds, of the requests at that place.
+    """
 
     place: str
     name: str
@@ -123,7 +124,7 @@ class Rule:
     times: int = 1
     ends: tuple[str, ...] = ()
     who: str = "nobody"
-    deadline: float = 20.0
+    deadline: float = 30.0
     silence: float = 60.0
 
     def __str__(self) -> str:

@@ -25,8 +25,8 @@ from handler.state.record import State, TargetHealth
 from infra.githost import Work
 from tests.e2e.documents import Document
 from tests.e2e.run_process import Child
-from tests.e2e.serve_process import until
 from tests.kubectl import COLLECTIONS, Kubectl
+from tests.patience import until
 
 STATES = "anneal-e2e"
 PATH = "deploy"
@@ -218,11 +218,4 @@ def differences(declared: Any, live: Any, path: str = "") -> list[str]:
 
 def outwaited(shop: Shop) -> Result:
     """Tick until no run of the shop ends as waiting, as functions do, and return the end of the last one."""
-    results: list[Result] = []
-
-    def is_over() -> bool:
-        results.append(shop.run("tick"))
-        return results[-1].outcome is not Outcome.WAITING
-
-    until(is_over)
-    return results[-1]
+    return until(lambda: result if (result := shop.run("tick")).outcome is not Outcome.WAITING else None)

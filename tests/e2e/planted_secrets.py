@@ -24,7 +24,7 @@ from handler.model.to_json import plain
 from handler.queues.pending import Work
 from handler.worker.worker import Parts, Worker
 from tests.e2e.one_target import STATES, Shop, told
-from tests.e2e.serve_process import PATIENCE
+from tests.patience import PATIENCE
 
 CANARY = "canary/7f3a9c&e1 d2+55b0"
 

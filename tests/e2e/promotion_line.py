@@ -15,11 +15,10 @@ from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
 from tests.e2e.documents import Document, config_map
 from tests.e2e.one_target import STATES, Shop, told
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
+from tests.patience import until
 
-MINUTE = 60.0
-SOAK = 30 * MINUTE
+SOAK = 1800.0
 
 
 @dataclass

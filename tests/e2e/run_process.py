@@ -16,6 +16,7 @@ from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Result
 from handler.render.sandbox import Sandbox
+from tests.patience import PATIENCE
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
@@ -56,13 +57,13 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.process.pid, number)
 
-    def result(self, seconds: float = 180.0) -> Result | None:
+    def result(self) -> Result | None:
         """Return how its run ended; None when it was killed."""
         try:
-            found = self.pipe.recv() if self.pipe.poll(seconds) else None
+            found = self.pipe.recv() if self.pipe.poll(2 * PATIENCE) else None
         except EOFError:
             found = None
-        self.process.join(60)
+        self.process.join(PATIENCE)
         assert self.process.exitcode is not None, "the child is still there"
         self.pipe.close()
         assert found is None or isinstance(found, Result)

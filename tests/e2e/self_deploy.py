@@ -21,10 +21,11 @@ from handler.config.secrets import resolve_all
 from handler.render.sandbox import Sandbox
 from handler.state.record import State
 from infra.githost import Host, Work
-from tests.e2e.serve_process import SECRET, Serving, until
+from tests.e2e.serve_process import SECRET, Serving
 from tests.fakes.clock import NEVER
 from tests.kubectl import Kubectl
 from tests.manifests import NAMESPACE, OVERLAYS, Manifest, documents
+from tests.patience import until
 
 SELF = "anneal"
 ACCOUNT = f"{NAMESPACE}/anneal"
@@ -175,7 +176,7 @@ class Bed:
             found[:] = [state] if state else []
             return bool(state and state.commit == commit and not state.attempt and state.status.phase == "applied")
 
-        until(holds, told=lambda: f"{found}\n{server.log.read_text()[-4000:]}")
+        until(holds, lambda: f"{found}\n{server.log.read_text()[-4000:]}")
         return found[0]
 
     # --- the cluster
@@ -191,7 +192,7 @@ class Bed:
             pods = self.pods(component)
             return len(pods) == count and all(pod["status"].get("phase") == "Running" and holds(pod) for pod in pods)
 
-        until(stand, told=lambda: json.dumps(self.kubectl("get", "events", "-n", NAMESPACE)["items"][-5:], indent=1))
+        until(stand, lambda: json.dumps(self.kubectl("get", "events", "-n", NAMESPACE)["items"][-5:], indent=1))
 
     def may(self, *asked: str, kubeconfig: Path | None = None) -> bool:
         """Ask the API server what the account may do."""

@@ -12,29 +12,19 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from tests.packing import SESSION
+from tests.patience import PATIENCE, until
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "a secret of the fleet's webhooks"
 TOKEN = "a token that may do all"
-PATIENCE = 120.0
 _DELIVERIES = itertools.count()
 
 Part = Literal["supervisor", "worker", "web"]
-
-
-def until(holds: Callable[[], object], seconds: float = PATIENCE, pause: float = 0.1, told: Callable[[], str] = str) -> None:
-    """Wait until something holds; under load that may take long, so the end is generous."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, f"not reached in {seconds:.0f} s; {told()}"
-        time.sleep(pause)
 
 
 def signed(url: str, ref: str, after: str) -> tuple[bytes, dict[str, str]]:
@@ -82,7 +72,7 @@ class Serving:
 
     def ready(self) -> Serving:
         """Wait until the worker takes jobs."""
-        until(lambda: self.listening() and self.status("/readyz") == 200, told=self.log.read_text)
+        until(lambda: self.listening() and self.status("/readyz") == 200, self.log.read_text)
         return self
 
     def listening(self) -> bool:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 from tests.e2e.one_target import Shop
-
-_PATIENCE = 120.0
+from tests.patience import until
 
 
 def until_served(shop: Shop, version: str, *, served: bool = True) -> None:
     """Wait until the API server lists a version of the shop's Offers, and answers for it; or neither."""
-    end = time.monotonic() + _PATIENCE
-    while not (_is_told(shop, version) is _answers(shop, version) is served):
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until(lambda: _is_told(shop, version) is _answers(shop, version) is served, f"{version} is {'not ' if served else ''}served")
 
 
 def _is_told(shop: Shop, version: str) -> bool:

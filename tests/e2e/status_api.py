@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.one_target import PATH, STATES, Shop
-from tests.e2e.serve_process import PATIENCE, TOKEN, Serving, signed
+from tests.e2e.serve_process import TOKEN, Serving, signed
 from tests.fakes.clock import NEVER
+from tests.patience import PATIENCE
 
 READ = "a token that may only read"
 

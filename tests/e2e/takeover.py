@@ -10,8 +10,8 @@ from handler.model.result import Outcome, Result
 from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop, told
 from tests.e2e.plan_and_live import untold
-from tests.e2e.serve_process import until
 from tests.e2e.workload_status import deployments_seen
+from tests.patience import until
 
 
 def refusal(shop: Shop) -> Problem:

@@ -7,7 +7,7 @@ import yaml
 from handler.model.result import Outcome
 from tests.e2e.documents import Document, config_map
 from tests.e2e.one_target import SCOPED, Shop, told
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 # --- admission
 FORBIDDEN = "the shop's policy forbids it"

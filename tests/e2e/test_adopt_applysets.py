@@ -44,7 +44,7 @@ def test_kubectls_applyset_gives_up_what_adopt_names_by_its_id_and_prunes_nothin
     theirs, other = documents(shop, dropped="1"), config_map(shop.name, "theirs")
     done = kubectl_apply(shop, *theirs, other, server_side=server_side)
     assert done.returncode == 0, done.stderr
-    shop.kubectl.run("rollout", "status", "deployment/web", "-n", shop.name, "--timeout=110s")
+    shop.kubectl.run("rollout", "status", "deployment/web", "-n", shop.name)
     before, found = uids(shop, *theirs), applyset_id("tools", shop.name)
     shop.push(*documents(shop))
     refused = shop.run()
@@ -102,7 +102,7 @@ def test_another_repositorys_target_gives_up_what_adopt_names_by_its_id_and_figh
     shared, own = documents(owner, dropped="1"), config_map(owner.name, "own")
     owner.push(*shared, own)
     owner.applied()
-    owner.kubectl.run("rollout", "status", "deployment/web", "-n", owner.name, "--timeout=110s")
+    owner.kubectl.run("rollout", "status", "deployment/web", "-n", owner.name)
     before = uids(owner, *shared)
     taker.push(*documents(owner))
     refused = taker.run()

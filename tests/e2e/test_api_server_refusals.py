@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from handler.cluster.api import Api
 from handler.config.settings import Impersonate, RecreateSettings
 from handler.model.result import Outcome
 from tests.e2e.documents import Document, admission, config_map, definition, deployment, job, offer, service, stateful_set
+from tests.e2e.hurried_requests import hurry
 from tests.e2e.one_target import Shop, told
 from tests.e2e.rbac_rights import ALL, DEPLOYER, allow
 
@@ -59,11 +59,10 @@ def test_a_kind_that_may_not_be_listed_any_more_prunes_nothing(account: Shop) ->
 def test_an_unreachable_webhook_ends_the_run_before_the_first_write(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.push(definition(shop.group), config_map(shop.name, "a"))
     shop.applied()
-    monkeypatch.setattr(Api.__init__, "__kwdefaults__", {**(Api.__init__.__kwdefaults__ or {}), "deadline": 3.0})
     shop.kubectl.apply(admission(shop.name, shop.group, failurePolicy="Fail"))
     before = shop.versions()
     shop.push(definition(shop.group), config_map(shop.name, "a", {"key": "2"}), offer(shop.group, shop.name, "spring"))
-    shop.configure()
+    hurry(monkeypatch, shop.handler.api(shop.target), lambda method, _: method == "PATCH", 3.0)
     result = shop.run()
     assert (result.outcome, result.who) == (Outcome.FAILED, "nobody"), told(result)
     assert "offers" in result.message
@@ -86,7 +85,7 @@ def test_an_immutable_field_is_refused_with_the_line_that_allows_it_and_recreate
     work = job(shop.name, "migrate")
     shop.push(deployment(shop.name, "web"), stateful_set(shop.name, "db"), work)
     shop.applied()
-    shop.kubectl.run("wait", "--for=condition=complete", "job/migrate", "-n", shop.name, "--timeout=110s")
+    shop.kubectl.run("wait", "--for=condition=complete", "job/migrate", "-n", shop.name)
     before = shop.versions()
     sets = stateful_set(shop.name, "db", "other", annotations=ALLOWED)
     shop.push(other_selector(shop), sets, job(shop.name, "migrate", image="migrate:2"), config_map(shop.name, "new"))

@@ -7,7 +7,7 @@ import pytest
 from handler.model.result import Outcome
 from tests.e2e.documents import Document, definition, deployment, offer
 from tests.e2e.one_target import Shop, told
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 
 def replicas(shop: Shop, document: Document) -> int:

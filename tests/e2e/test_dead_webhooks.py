@@ -17,9 +17,10 @@ from handler.model.plan import Action, Change
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, namespace, pods
+from tests.e2e.hurried_requests import hurry
 from tests.e2e.one_target import DONE, SCOPED, STATES, Shop, told
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 
 GROUP = "admissionregistration.k8s.io"
 KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -50,15 +51,14 @@ def guarded(shop: Shop) -> Iterator[Shop]:
         shop.kubectl.run("delete", kind, name, "--ignore-not-found")
 
 
-def impatient(shop: Shop, monkeypatch: pytest.MonkeyPatch, patience: float = 60.0) -> None:
-    """Let the shop give up soon what the API server answers with 500, until a configuration is gone."""
-    api, first = shop.handler.objects(shop.target)._api, Pruner.first
+def impatient(shop: Shop, monkeypatch: pytest.MonkeyPatch, patience: float = PATIENCE) -> None:
+    """Let the shop give up soon what a webhook is called for, until a configuration is gone."""
+    hurried, first = hurry(monkeypatch, shop.handler.api(shop.target), lambda method, _: method != "GET", 0.5), Pruner.first
 
     def patient(pruner: Pruner, going: Sequence[Change]) -> None:
         first(pruner, going)
-        monkeypatch.setattr(api, "_deadline", patience)
+        monkeypatch.setattr(hurried, "_deadline", patience)
 
-    monkeypatch.setattr(api, "_deadline", 0.5)
     monkeypatch.setattr(Pruner, "first", patient)
 
 

@@ -18,8 +18,8 @@ from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map, deployment, owner, secret, service
 from tests.e2e.exclusive_shop import ExclusiveShop
 from tests.e2e.one_target import STATES, Shop
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 
 def written(shop: Shop, tmp_path: Path) -> Path:

@@ -17,7 +17,7 @@ from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, claim, config_map, definition, deployment, job, offer, pods, secret, service, stateful_set
 from tests.e2e.exclusive_shop import ExclusiveShop
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import until
+from tests.patience import PATIENCE, until
 
 FLUX = {"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 RBAC = "rbac.authorization.k8s.io"
@@ -137,7 +137,7 @@ def install_chart(shop: Shop, place: Path) -> None:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text)
     command = [str(binaries() / "helm"), "install", "web", str(place), "-n", shop.name, "--kubeconfig", str(shop.kubectl.kubeconfig)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "HOME": str(place)})
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE, env={**os.environ, "HOME": str(place)})
     assert done.returncode == 0, done.stderr
 
 
@@ -147,7 +147,7 @@ def by_applyset(shop: Shop) -> None:
     settings = [str(shop.kubectl.program), f"--kubeconfig={shop.kubectl.kubeconfig}", *command]
     given = json.dumps(config_map(shop.name, "of-kubectl"))
     environ = {**os.environ, "KUBECTL_APPLYSET": "true"}
-    done = subprocess.run(settings, input=given, capture_output=True, text=True, check=False, timeout=120, env=environ)
+    done = subprocess.run(settings, input=given, capture_output=True, text=True, check=False, timeout=PATIENCE, env=environ)
     assert done.returncode == 0, done.stderr
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.e2e.documents import Document, config_map
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import until
 from tests.e2e.takeover import refusal, written
+from tests.patience import until
 
 
 @pytest.fixture

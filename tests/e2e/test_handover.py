@@ -18,8 +18,8 @@ from infra.githost import Host, Work
 from tests.e2e.documents import Document, claim, deployment, service
 from tests.e2e.one_target import STATES, told
 from tests.e2e.rbac_rights import ALL, allow
-from tests.e2e.serve_process import until
 from tests.e2e.two_targets import Pair
+from tests.patience import until
 
 
 def running(space: str) -> tuple[Document, ...]:

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.serve_process import ROOT, until
+from tests.e2e.serve_process import ROOT
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 from tests.uv import uv
 
 EXAMPLES = ROOT / "scripts" / "examples"
@@ -35,14 +36,14 @@ def operator(kopf: Path, control_plane: Path, kubectl: Kubectl, namespace: str, 
     """The running operator of one namespace; its output is in the file."""
     kubectl.run("apply", "--server-side", "-f", str(EXAMPLES / "crds.yaml"))
     for kind in ("shops", "tills"):
-        kubectl.run("wait", "--for=condition=Established", f"crd/{kind}.example.com", "--timeout=120s")
+        kubectl.run("wait", "--for=condition=Established", f"crd/{kind}.example.com")
     environ = {**os.environ, "KUBECONFIG": str(control_plane), "PYTHONPATH": os.pathsep.join((str(ROOT), str(kopf)))}
     said = tmp_path / "kopf.log"
     command = [sys.executable, "-m", "kopf", "run", "--standalone", "--namespace", namespace, str(EXAMPLES / "kopf_operator.py")]
     with said.open("w") as out, subprocess.Popen(command, env=environ, stdout=out, stderr=out, cwd=tmp_path) as process:
         yield said
         process.send_signal(signal.SIGINT)
-        process.wait(120)
+        process.wait(PATIENCE)
 
 
 def test_the_example_operator_brings_changes_and_removes_what_a_shop_asks_for(operator: Path, kubectl: Kubectl, namespace: str) -> None:
@@ -58,12 +59,12 @@ def test_the_example_operator_brings_changes_and_removes_what_a_shop_asks_for(op
 
     metadata = {"name": "corner", "namespace": namespace}
     kubectl.apply({"apiVersion": "example.com/v1", "kind": "Shop", "metadata": metadata, "spec": {"replicas": 0, "tills": ["eur", "usd"]}})
-    until(lambda: names("tills.example.com") == ["corner-eur", "corner-usd"], told=operator.read_text)
-    until(lambda: names("deployment") == names("configmap") == ["corner"], told=operator.read_text)
+    until(lambda: names("tills.example.com") == ["corner-eur", "corner-usd"], operator.read_text)
+    until(lambda: names("deployment") == names("configmap") == ["corner"], operator.read_text)
     change(greeting="Moin", tills=["eur"])
-    until(lambda: names("tills.example.com") == ["corner-eur"] and greeting() == "Moin", told=operator.read_text)
+    until(lambda: names("tills.example.com") == ["corner-eur"] and greeting() == "Moin", operator.read_text)
     change(tills=[])
-    until(lambda: names("tills.example.com") == [], told=operator.read_text)
+    until(lambda: names("tills.example.com") == [], operator.read_text)
     kubectl.run("delete", "shops.example.com", "corner", "-n", namespace, "--wait=false")
-    until(lambda: names("configmap") == names("deployment") == [], told=operator.read_text)
-    until(lambda: not json.loads(kubectl.run("get", "shops.example.com", "-n", namespace, "-o", "json"))["items"], told=operator.read_text)
+    until(lambda: names("configmap") == names("deployment") == [], operator.read_text)
+    until(lambda: not json.loads(kubectl.run("get", "shops.example.com", "-n", namespace, "-o", "json"))["items"], operator.read_text)

@@ -25,9 +25,9 @@ from infra.githost import Host, Work
 from tests.e2e.documents import Document, config_map, deployment, job, pods, secret, service
 from tests.e2e.one_target import PATH, STATES, Shop
 from tests.e2e.rbac_rights import ALL, DEPLOYER, allow
-from tests.e2e.serve_process import PATIENCE, until
 from tests.e2e.workload_status import fated
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 
 PLANTED = ("swordfish-4711", "mackerel-0815", "eyJhbGciOiJSUzI1NiJ9")
 """What the pods have logged, and what Secrets and variables hold."""
@@ -110,7 +110,7 @@ def scene(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Scene]:
     target = Target(name, Repository(url=host.url_of(name)), (name,), path=PATH, impersonate=Impersonate(f"{name}/{DEPLOYER}"))
     shop = Shop(name, Work.of(host, name), kubectl, sandbox, target)
     shop.create_namespace()
-    kubectl.run("wait", "serviceaccount", "default", "-n", name, "--for=create", "--timeout=110s")
+    kubectl.run("wait", "serviceaccount", "default", "-n", name, "--for=create")
     granted(shop, *WRITES, *READS)
     web = deployment(name, "web", replicas=2)
     documents = (web, broken(name), cron_job(name, "nightly"), service(name, "web"), secret(name, "door", PLANTED[0]))

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.serve_process import PATIENCE, ROOT, until
+from tests.e2e.serve_process import ROOT
 from tests.in_process import ran
 from tests.kubectl import Kubectl
 from tests.locutus import CONFIG, CUSTOM
+from tests.patience import PATIENCE, until
 
 GROUP = "monitoring.coreos.com"
 PROGRAM = """\
@@ -136,14 +137,14 @@ def test_the_walk_of_a_custom_resource(kubectl: Kubectl, group: str, tmp_path: P
     with log.open("wb") as out, subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=out) as process:
         try:
             names = (f"locutus.{space}.main", "Rollout Grafana", "deployment")
-            until(lambda: said() == dict.fromkeys(names, "Finished"), told=log.read_text)
+            until(lambda: said() == dict.fromkeys(names, "Finished"), log.read_text)
             assert (deployment()["replicas"], deployment()["beside"]) == (3, "0")
             kubectl.ask("PATCH", own, {"spec": {"replicas": 5}}, "application/merge-patch+json")
-            until(lambda: deployment()["replicas"] == 5, told=log.read_text)
+            until(lambda: deployment()["replicas"] == 5, log.read_text)
             kubectl.run("scale", "deployment", "grafana-main", "-n", space, "--replicas=1")
-            until(lambda: deployment()["replicas"] == 5, told=log.read_text)  # a listed object leads to its instance
+            until(lambda: deployment()["replicas"] == 5, log.read_text)  # a listed object leads to its instance
             kubectl.ask("DELETE", own)
-            until(lambda: not deployment(), told=log.read_text)
+            until(lambda: not deployment(), log.read_text)
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0

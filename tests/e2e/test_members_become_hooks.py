@@ -12,7 +12,7 @@ from handler.rollout.hook_annotations import ARGO_POLICY, ROLLOUT
 from tests.e2e.documents import Document, config_map, deployment
 from tests.e2e.hook_jobs import held, hook, uid
 from tests.e2e.one_target import Shop, told
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 OFF = Prune(enabled=False)
 

@@ -24,9 +24,9 @@ from tests.conftest import EXAMPLES
 from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop, told
 from tests.e2e.plan_and_live import untold
-from tests.e2e.serve_process import until
 from tests.e2e.workload_status import deployments_seen
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 GROUP = "truth.example.com"
 PEOPLE = ("kubectl-edit", "kubectl-patch", "kubectl-annotate")
@@ -60,7 +60,7 @@ def widgets(kubectl: Kubectl) -> Iterator[None]:
         },
     }
     kubectl.apply(body)
-    kubectl.run("wait", "--for=condition=Established", f"crd/widgets.{GROUP}", "--timeout=110s")
+    kubectl.run("wait", "--for=condition=Established", f"crd/widgets.{GROUP}")
     yield
     kubectl.run("delete", "--wait=false", f"crd/widgets.{GROUP}")
 

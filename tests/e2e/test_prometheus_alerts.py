@@ -11,8 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from handler.feedback.prometheus import GAUGES
 from tests.e2e.documents import config_map
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import Serving, until
+from tests.e2e.serve_process import Serving
 from tests.e2e.status_api import metrics, pushed
+from tests.patience import until
 
 ALERTS = Path(__file__).resolve().parents[2] / "infra" / "prometheus" / "alerts.yaml"
 RULES = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
@@ -24,7 +25,7 @@ def test_a_server_exposes_what_its_alerts_use(shop: Shop, serving: Serving) -> N
     serving.start().ready()
     pushed(serving, shop, shop.head)
     gauge = f'anneal_target_last_success_timestamp_seconds{{target="{shop.name}"}}'
-    until(lambda: gauge in metrics(serving), told=lambda: metrics(serving))
+    until(lambda: gauge in metrics(serving), lambda: metrics(serving))
     text = metrics(serving)
     exposed = {name for name, _ in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)}
     assert exposed >= USED, USED - exposed

@@ -24,7 +24,7 @@ from handler.render.sandbox import Sandbox
 from infra.githost import Host
 from tests.e2e.documents import deployment
 from tests.e2e.one_target import told
-from tests.e2e.promotion_line import MINUTE, SOAK, PromotionLine
+from tests.e2e.promotion_line import SOAK, PromotionLine
 from tests.kubectl import Kubectl
 
 Open = Callable[..., PromotionLine]
@@ -60,7 +60,7 @@ def test_a_commit_soaks_is_replaced_breaks_and_is_rolled_back_from(line: Promoti
     second = line.push("2", web)
     line.well("staging")
     waits = line.done("prod")
-    assert (bool(re.search(rf"{second[:12]} healthy for \d+s of 30m", waits.message)), line.value("prod")) == (True, "1"), told(waits)
+    assert (bool(re.search(rf"{second[:12]} healthy for \d+[sm] of 30m", waits.message)), line.value("prod")) == (True, "1"), told(waits)
     assert waits.next_try > time.time() + line.ahead
     # broken for a while: its clock starts again
     line.kubectl.run("delete", "deployment", "web-staging", "-n", line.space, "--wait=true")
@@ -70,14 +70,14 @@ def test_a_commit_soaks_is_replaced_breaks_and_is_rolled_back_from(line: Promoti
     assert "degraded since" in line.done("prod").message
     line.well("staging", "drift")
     assert line.shops["staging"].state().health.state == "healthy"
-    line.later(SOAK - MINUTE)
+    line.later(SOAK / 2)
     assert line.on("prod") != second
-    line.later(MINUTE)
+    line.later(SOAK / 2)
     assert (line.on("prod"), line.value("prod")) == (second, "2")
     # replaced before it had soaked, and after
     third = line.push("3", web)
     line.well("staging")
-    line.later(SOAK - MINUTE)
+    line.later(SOAK / 2)
     fourth = line.push("4", web)
     line.well("staging")
     line.later(SOAK)
@@ -85,7 +85,7 @@ def test_a_commit_soaks_is_replaced_breaks_and_is_rolled_back_from(line: Promoti
     line.well("staging")
     assert line.on("prod") == fourth
     # rolled back from, although it had soaked
-    line.later(SOAK + MINUTE)
+    line.later(2 * SOAK)
     line.well("staging", "oneoff", rollback=True, actor="ada")
     assert line.shops["staging"].state().commit == fourth
     line.later(SOAK)
@@ -137,9 +137,9 @@ def test_records_of_another_installation_on_another_cluster_are_read_with_the_le
     first = line.push("1")
     assert line.run("prod").outcome is Outcome.WAITING
     assert other.run(Job(staging.name, "tick")).outcome is Outcome.APPLIED
-    line.later(SOAK - MINUTE)
+    line.later(SOAK / 2)
     assert line.run("prod").outcome is Outcome.WAITING
-    line.later(MINUTE)
+    line.later(SOAK / 2)
     assert line.on("prod") == first
     row = Overview(line.settings, prod.handler).look([prod.target])[0]
     assert row.newest

@@ -14,9 +14,10 @@ from infra.githost import Host
 from tests.e2e.documents import deployment
 from tests.e2e.one_target import STATES
 from tests.e2e.promotion_line import PromotionLine
-from tests.e2e.serve_process import Serving, until
+from tests.e2e.serve_process import Serving
 from tests.fakes.clock import NEVER
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 
 @pytest.fixture
@@ -52,10 +53,10 @@ def server(line: PromotionLine, tmp_path: Path) -> Iterator[Serving]:
 
 
 def test_a_push_reaches_production_once_staging_has_kept_it_healthy(line: PromotionLine, server: Serving) -> None:
-    until(lambda: line.value("prod") == "1", told=server.log.read_text)
+    until(lambda: line.value("prod") == "1", server.log.read_text)
     second = line.push("2", deployment(line.space, "web"))
     assert server.push(line.shops["staging"].target.repository.url, "refs/heads/main", second) == 202
-    until(lambda: line.value("prod") == "2", told=server.log.read_text)
-    until(lambda: line.shops["prod"].state().commit == second, told=server.log.read_text)
+    until(lambda: line.value("prod") == "2", server.log.read_text)
+    until(lambda: line.shops["prod"].state().commit == second, server.log.read_text)
     staging = line.shops["staging"].state()
     assert staging.soaks[0].commits[0] == second

@@ -10,7 +10,7 @@ from handler.model.names import IDENTITY, PART_OF
 from handler.model.result import Outcome
 from tests.e2e.documents import Document, config_map, definition, namespace, offer
 from tests.e2e.one_target import Shop, told
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 _MERGE = "application/merge-patch+json"
 

@@ -16,7 +16,7 @@ from tests.e2e.judged_pull_requests import open_guessed_or_judged
 from tests.e2e.one_target import PATH
 from tests.e2e.pull_request_host import PullRequests
 from tests.e2e.rendered_trees import push_files
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 ALLOWED = {"annotations": {"anneal.dev/recreate": "allow"}}
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from handler.model.result import Outcome
+from handler.model.result import Outcome, Result
 from tests.e2e.documents import config_map, definition, offer, service
 from tests.e2e.one_target import Shop, told
 from tests.e2e.refused_commits import Wire, assert_heals, assert_still, refused, waited
+from tests.patience import until
 
 
 def test_a_kind_that_is_not_served(shop: Shop, wired: Wire, renders: list[str]) -> None:
@@ -30,16 +32,18 @@ def test_a_quota_without_room(shop: Shop, wired: Wire, renders: list[str]) -> No
     wire = wired()
     shop.kubectl.run("create", "quota", "tight", "-n", shop.name, "--hard=services=0")
     shop.push(config_map(shop.name, "a"), service(shop.name, "web"))
-    result = shop.run()
-    while result.code == "not-ready":  # its controller hasn't counted yet
-        result = shop.run()
+    result = until(lambda: _other(shop.run(), "not-ready"))  # its controller has counted
     assert (result.code, result.who) == ("quota-exceeded", "operator"), told(result)
     assert_still(shop, wire, renders, 1)
     shop.kubectl.run("patch", "quota", "tight", "-n", shop.name, "-p", '{"spec": {"hard": {"services": "5"}}}')
-    result = shop.handler_at(wire.kubeconfig).run(shop.job("tick"))
-    while result.code in ("quota-exceeded", "not-ready"):  # and hasn't heard of the new room
-        result = shop.handler_at(wire.kubeconfig).run(shop.job("tick"))
+    tick, full = shop.job("tick"), ("quota-exceeded", "not-ready")
+    result = until(lambda: _other(shop.handler_at(wire.kubeconfig).run(tick), *full))  # and has heard of the new room
     assert result.outcome is Outcome.APPLIED, told(result)
+
+
+def _other(result: Result, *codes: str) -> Result | None:
+    """Return a result that has none of these codes."""
+    return result if result.code not in codes else None
 
 
 @pytest.fixture
@@ -65,15 +69,14 @@ def test_a_denial_by_an_admission_policy_is_tried_again_after_the_back_off(
 ) -> None:
     wire = wired()
     never = config_map(shop.name, "never")
-    while shop.kubectl.tried("create", "--dry-run=server", "-f", "-", given=json.dumps(never)).returncode == 0:
-        pass  # the API server hears of a policy a moment after it was written
+    created = partial(shop.kubectl.tried, "create", "--dry-run=server", "-f", "-", given=json.dumps(never))
+    until(lambda: created().returncode)  # the API server hears of a policy a moment after it was written
     shop.push(never)
     found = refused(shop)
     assert [str(fact) for fact in found.facts] == [f"Namespace/{shop.name}"], "its labels may decide"
     assert_still(shop, wire, renders, 1)
     shop.kubectl.run("delete", f"validatingadmissionpolicybinding/{policy}")
-    while shop.kubectl.tried("create", "--dry-run=server", "-f", "-", given=json.dumps(never)).returncode:
-        pass
+    until(lambda: not created().returncode)
     assert_still(shop, wire, renders, 1)
     waited(shop)
     assert_heals(shop, wire)

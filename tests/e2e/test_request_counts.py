@@ -13,7 +13,7 @@ from infra.githost import Host
 from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import Document, config_map, deployment, service
 from tests.e2e.one_target import Shop, told
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 Wire = Callable[[], Wired]
 

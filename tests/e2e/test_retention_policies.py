@@ -12,7 +12,7 @@ from handler.config.settings import HoldAbove, Prune, RecreateSettings
 from handler.model.result import Outcome, Result
 from tests.e2e.documents import Document, config_map, definition, offer, stateful_set
 from tests.e2e.one_target import Shop, told
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 SETS = RecreateSettings(kinds=("StatefulSet.apps",))
 CLAIMS = Prune(kinds=("PersistentVolumeClaim",), hold_above=HoldAbove(1000, 1.0))

@@ -12,8 +12,8 @@ from handler.cli.group import anneal
 from handler.model.names import FIELD_MANAGER, IDENTITY, PART_OF, state_name
 from tests.e2e.documents import Document, config_map, deployment, namespace, service
 from tests.e2e.one_target import STATES, Shop
-from tests.e2e.serve_process import until
 from tests.e2e.versioned_objects import written_by_terraform
+from tests.patience import until
 
 PROTECTED = {"argocd.argoproj.io/sync-options": "Prune=false"}
 
@@ -70,7 +70,7 @@ def test_keep_lets_another_tool_take_all_of_it_without_a_conflict(shop: Shop) ->
     changed = (config_map(shop.name, "one", {"key": "other"}), service(shop.name, "web"), deployment(shop.name, "web", replicas=3))
     whole = json.dumps({"apiVersion": "v1", "kind": "List", "items": changed})
     shop.kubectl.run("apply", "--server-side", "--field-manager=other", "-f", "-", given=whole)
-    shop.kubectl.run("rollout", "status", "deployment/web", "-n", shop.name, "--timeout=110s")
+    shop.kubectl.run("rollout", "status", "deployment/web", "-n", shop.name)
     assert {name: uid for name, (uid, _) in shop.versions(documents).items()} == before
     for document in documents:
         live = shop.live(document) or {}

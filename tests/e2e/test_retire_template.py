@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from infra.githost import Host
-from tests.e2e.serve_process import until
 from tests.e2e.widget_operator import WidgetOperator
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 Open = Callable[..., WidgetOperator]
 
@@ -60,7 +60,7 @@ def own_record(widgets: WidgetOperator) -> dict[str, Any] | None:
 def test_a_template_that_is_removed_ends_with_all_its_instances_and_its_record(opened: Open) -> None:
     widgets = opened("a", "b")
     server = widgets.serve()
-    until(lambda: widgets.made() == {"a-1": "1", "b-1": "1"}, told=widgets.told)
+    until(lambda: widgets.made() == {"a-1": "1", "b-1": "1"}, widgets.told)
     widgets.cli("suspend", widgets.name)
     assert own_record(widgets)
     retire = ("retire", widgets.name, "--prune")

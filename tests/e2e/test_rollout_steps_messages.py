@@ -12,8 +12,8 @@ from tests.e2e.documents import deployment
 from tests.e2e.hook_jobs import hook
 from tests.e2e.one_target import Shop, told
 from tests.e2e.rollouts import group, step
-from tests.e2e.serve_process import PATIENCE, until
 from tests.e2e.workload_status import fated, made_ready
+from tests.patience import PATIENCE, until
 
 
 def message(shop: Shop, name: str) -> str:
@@ -34,7 +34,7 @@ def test_a_hook_and_steps_with_and_without_checks_tell_what_explains_them(open_s
     with ThreadPoolExecutor(1) as pool:
         run = pool.submit(shop.run)
         try:
-            until(lambda: run.done() or "Unschedulable" in message(shop, "migrate"), told=lambda: str(rollouts.progress(shop)))
+            until(lambda: run.done() or "Unschedulable" in message(shop, "migrate"), lambda: str(rollouts.progress(shop)))
             assert not run.done(), told(run.result())
         finally:
             node = shop.kubectl("get", "nodes")["items"][0]["metadata"]["name"]
@@ -43,7 +43,7 @@ def test_a_hook_and_steps_with_and_without_checks_tell_what_explains_them(open_s
             words = {"api": "CrashLoopBackOff", "web": "Warning Failed: “Failed to pull image"}
             until(
                 lambda: run.done() or all(word in message(shop, name) for name, word in words.items()),
-                told=lambda: str(rollouts.progress(shop)),
+                lambda: str(rollouts.progress(shop)),
             )
             assert not run.done(), told(run.result())
             assert message(shop, "migrate") == ""

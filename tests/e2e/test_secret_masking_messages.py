@@ -13,8 +13,8 @@ from infra.controlplane.pod_failures import LOG
 from tests.e2e.documents import Document, config_map, deployment, job, secret
 from tests.e2e.one_target import Shop
 from tests.e2e.planted_secrets import CANARY, OTHER, assert_silent, logged, run
-from tests.e2e.serve_process import until
 from tests.e2e.workload_status import fated, stand_still
+from tests.patience import until
 
 __all__ = ["logged"]
 PASSWORD = {"name": "DB_PASSWORD", "value": CANARY}

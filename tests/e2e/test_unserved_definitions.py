@@ -12,8 +12,8 @@ from handler.model.result import Outcome, Result
 from tests.e2e.conversion_webhook import converted
 from tests.e2e.documents import Document, definition, offer
 from tests.e2e.one_target import Shop, told
-from tests.e2e.serve_process import until
 from tests.e2e.versioned_objects import offered
+from tests.patience import until
 
 INVALID = "InvalidCABundle"
 
@@ -36,7 +36,7 @@ def test_a_run_that_waits_for_a_definition_says_why_it_isnt_established(shop: Sh
     shop.push(kind, tea)
     run = threading.Thread(target=shop.run)
     run.start()
-    until(lambda: INVALID in unhealthy(shop), told=lambda: unhealthy(shop))
+    until(lambda: INVALID in unhealthy(shop), lambda: unhealthy(shop))
     good = definition(shop.group)
     shop.kubectl.run("patch", "crd", good["metadata"]["name"], "--type=json", "-p", '[{"op": "remove", "path": "/spec/conversion"}]')
     run.join()
@@ -56,7 +56,7 @@ def test_a_run_that_waits_for_a_conversion_webhook_says_so_while_it_lasts(shop: 
         shop.push(kind, offered(shop, "tea", "v1", note="hot"))
         run = threading.Thread(target=lambda: results.append(shop.run()))
         run.start()
-        until(lambda: "conversion webhook for" in unhealthy(shop) or bool(results), told=lambda: unhealthy(shop))
+        until(lambda: "conversion webhook for" in unhealthy(shop) or bool(results), lambda: unhealthy(shop))
         assert not results, told(results[0])
         busy.clear()
         run.join()

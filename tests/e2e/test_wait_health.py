@@ -10,8 +10,8 @@ from handler.model.result import Outcome
 from infra.controlplane.pod_failures import LOG
 from tests.e2e.documents import Document, config_map, deployment, job, secret
 from tests.e2e.one_target import Shop, told
-from tests.e2e.serve_process import until
 from tests.e2e.workload_status import fated, stand_still
+from tests.patience import until
 
 PATIENT = Wait(120.0, 120.0)
 PRINTED = ("swordfish-4711", "mackerel-0815", "eyJ")

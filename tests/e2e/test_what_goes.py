@@ -18,8 +18,8 @@ from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, offer, owner
 from tests.e2e.one_target import PATH, Shop, told
 from tests.e2e.pull_request_host import PullRequests
-from tests.e2e.serve_process import until
 from tests.e2e.ways_to_go import WAYS, Way, owned, scoped, uids
+from tests.patience import until
 
 NONE, OFF, ALL = Prune(hold_above=HoldAbove(0, 0.0)), Prune(enabled=False), Prune(hold_above=HoldAbove(1000, 1.0))
 

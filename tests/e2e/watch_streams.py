@@ -13,7 +13,7 @@ import urllib3
 
 from handler.cluster.connect import ClusterConnection
 from tests.e2e.documents import Document
-from tests.e2e.serve_process import until
+from tests.patience import PATIENCE, until
 
 _POD = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none:1"}]}
 _LABELS = {"seen": "all"}
@@ -57,7 +57,7 @@ class WatchStreams:
             with contextlib.suppress(ValueError, OSError, RuntimeError):
                 response.shutdown()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(PATIENCE)
         for response in self._open:
             response.close()
 
@@ -67,7 +67,7 @@ class WatchStreams:
         body = {"metadata": {"generateName": "seen-"}} | ({"spec": _SPECS[kind]} if kind in _SPECS else {})
         headers = {"Authorization": self.connection.authorization(), "Content-Type": "application/json"}
         pool, url = self.connection.pool(4), self.connection.host + path
-        answer = pool.request("POST", url, body=json.dumps(body), headers=headers, timeout=60.0)
+        answer = pool.request("POST", url, body=json.dumps(body), headers=headers, timeout=PATIENCE)
         assert answer.status == 201, answer.data
         return str(json.loads(answer.data)["metadata"]["name"])
 

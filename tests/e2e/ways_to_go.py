@@ -15,7 +15,7 @@ from tests.e2e import rollouts
 from tests.e2e.documents import Document, claim, config_map, definition, deployment, job, offer, owner, stateful_set
 from tests.e2e.one_target import Shop
 from tests.e2e.rollouts import group, step
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 Made = Callable[[Shop], list[Document]]
 REST = ("rest-1", "rest-2", "rest-3")
@@ -34,7 +34,7 @@ class Way:
     first: Made
     then: Made
     lost: frozenset[str]
-    between: Callable[[Shop], None] = lambda _: None
+    between: Callable[[Shop], object] = lambda _: None
     free: frozenset[str] = frozenset()
     rollout: Mapping[str, str] = field(default_factory=dict)
     kept: bool = False
@@ -67,7 +67,7 @@ def owned(kind: str, name: str, by: str, *, by_us: bool = False) -> Callable[[Sh
     return done
 
 
-def ended(name: str) -> Callable[[Shop], None]:
+def ended(name: str) -> Callable[[Shop], object]:
     """Wait until a Job has ended."""
     return lambda shop: until(lambda: bool(((shop.live(job(shop.name, name)) or {}).get("status") or {}).get("completionTime")))
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from infra.githost import Host, Work
-from tests.e2e.serve_process import Serving, until
+from tests.e2e.serve_process import Serving
 from tests.in_process import ran
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PROGRAM = """\

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from infra.controlplane.pod_failures import FATE
 from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 
 def fated(document: Document, fate: str, **spec: int) -> Document:

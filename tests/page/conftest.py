@@ -65,7 +65,6 @@ def open_page(chromium: Chromium, faults: Faults) -> OpenPage:
 
     def opened(url: str, also: tuple[str, ...] = (), scripts: bool = True, **context: Any) -> Page:
         made = chromium.context(url, scripts=scripts, **context)
-        made.set_default_timeout(1000 * PATIENCE)
         faults.watch(made, url, *also, scripts=scripts)
         return made.new_page()
 

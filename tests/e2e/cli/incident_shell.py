@@ -16,9 +16,10 @@ from click.testing import CliRunner, Result
 from handler.cli.group import anneal
 from tests.e2e.cli.conftest import Shop
 from tests.e2e.cli.status_server import server
-from tests.e2e.serve_process import ROOT, until
+from tests.e2e.serve_process import ROOT
 from tests.in_process import typed_in
 from tests.kubectl import Kubectl
+from tests.patience import until
 from tests.terminal import typed
 
 INDENT = "    "
@@ -60,7 +61,7 @@ class Night:
             yield
             return
         with server(self.shop, "run", "shop", "--trigger", "interval", "--interval", "2s") as log:
-            until(lambda: self.shop.cli.json("status", "shop")["server"]["runs"], told=log.read_text)
+            until(lambda: self.shop.cli.json("status", "shop")["server"]["runs"], log.read_text)
             yield
 
     def brought(self, code: int = WELL) -> None:
@@ -79,7 +80,7 @@ class Night:
             found[:] = [hint for hint in hints if all(word in hint.text for word in words)]
             return bool(found) and any(line == INDENT + found[0].command for line in self.page().splitlines())
 
-        until(holds, told=lambda: f"{words}:\n{self._asked('--exit-code').output}\n{self.page()}")
+        until(holds, lambda: f"{words}:\n{self._asked('--exit-code').output}\n{self.page()}")
         return found[0]
 
     def page(self) -> str:
@@ -90,7 +91,7 @@ class Night:
         """Wait until status says that all is well; where no server would better anything it is so now."""
         code: Callable[[], int] = lambda: self._asked("--exit-code").exit_code  # noqa: E731 - asked twice
         assert self.served or code() == WELL, self._asked("--exit-code").output
-        until(lambda: code() == WELL, told=lambda: f"{self._asked('--exit-code').output}\n{self.page()}")
+        until(lambda: code() == WELL, lambda: f"{self._asked('--exit-code').output}\n{self.page()}")
 
     def _asked(self, *arguments: str) -> Result:
         return CliRunner(env={**dict.fromkeys(("ANNEAL_CONFIG", "KUBECONFIG")), **self._own()}).invoke(
@@ -128,7 +129,7 @@ class Night:
     def looks_again(self) -> None:
         """Type what status asks for after an attempt that another run began: what that one had on the wire may have come late."""
         told = self.says("live is to be looked at again", "no server has ever looked after it")
-        until(lambda: "looked at again at once" in self.page(), told=self.page)
+        until(lambda: "looked at again at once" in self.page(), self.page)
         self.types(told.command)
 
     def environ(self) -> dict[str, str]:

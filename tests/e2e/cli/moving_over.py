@@ -12,8 +12,8 @@ import yaml
 from handler.model.names import PART_OF
 from tests.e2e.cli.conftest import Shop
 from tests.e2e.documents import Document, config_map, deployment, service
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 KINDS = ("configmap", "service", "deployment")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.cli.conftest import Shop
-from tests.e2e.serve_process import PATIENCE
+from tests.patience import PATIENCE
 
 
 def configure(shop: Shop, *targets: dict[str, Any], **top: Any) -> None:

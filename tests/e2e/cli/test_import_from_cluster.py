@@ -43,7 +43,7 @@ def test_objects_of_a_cluster_are_imported_as_files_are(cluster: Kubectl, tmp_pa
     definitions = [any_definition(SOURCES, "GitRepository", "v1", "v1beta2"), any_definition(KUSTOMIZE, "Kustomization", "v1")]
     cluster.apply(*definitions)
     for each in definitions:
-        cluster.run("wait", "--for=condition=Established", f"crd/{each['metadata']['name']}", "--timeout=110s")
+        cluster.run("wait", "--for=condition=Established", f"crd/{each['metadata']['name']}")
     for namespace in ("flux-system", "other"):
         cluster.create_namespace(namespace)
     spec = {"path": "deploy", "prune": True, "sourceRef": {"kind": "GitRepository", "name": "shop", "namespace": "flux-system"}}

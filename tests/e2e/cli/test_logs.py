@@ -12,8 +12,8 @@ import yaml
 from infra.controlplane.pod_failures import LOG
 from tests.e2e.cli.conftest import Shop, crash_looping
 from tests.e2e.cli.prompts import typed
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 PRINTED = ("swordfish-4711", "mackerel-0815", "eyJ")
 SHOWN = [

@@ -14,8 +14,9 @@ from handler.model.names import state_name
 from handler.state.lease_record import REQUESTED
 from tests.e2e.api_proxy import Wired, is_object_write
 from tests.e2e.cli.conftest import Shop
-from tests.e2e.serve_process import PATIENCE, ROOT, until
+from tests.e2e.serve_process import ROOT
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 from tests.rooms.cluster.faulty_proxy import Handler
 
 NAMES = [f"c{number}" for number in range(5)]

@@ -12,9 +12,9 @@ import yaml
 from handler.model.result import Outcome, Result
 from tests.e2e.documents import config_map, definition, offer
 from tests.e2e.one_target import DONE, Shop, told
-from tests.e2e.serve_process import until
 from tests.e2e.served_kinds import until_served
 from tests.e2e.test_admission_and_tokens import ALLOWED, FORBIDDEN, policy
+from tests.patience import until
 
 
 @pytest.fixture
@@ -183,6 +183,6 @@ def test_a_deleted_crd_is_applied_again_with_its_custom_resources(shop: Shop) ->
         assert ends[-1].outcome in DONE or ends[-1].who == "nobody", told(ends[-1])
         return ends[-1].outcome in DONE
 
-    until(is_done, told=lambda: told(ends[-1]))
+    until(is_done, lambda: told(ends[-1]))
     shop.assert_converged()
     assert shop.versions([declared[2]]) == kept

@@ -184,7 +184,7 @@ def test_objects_of_each_other_tool_are_refused_by_name_and_adopted_as_the_refus
 def replica_sets(shop: Shop) -> set[tuple[str, str]]:
     """Return name and uid of each ReplicaSet, once the controller has seen every Deployment."""
     for name in (name for name, row in ROWS.items() if row.kind == "Deployment"):
-        shop.kubectl.run("rollout", "status", f"deployment/{name}", "-n", shop.name, "--timeout=110s")
+        shop.kubectl.run("rollout", "status", f"deployment/{name}", "-n", shop.name)
     return {(each["metadata"]["name"], each["metadata"]["uid"]) for each in shop.kubectl("get", "replicasets", "-n", shop.name)["items"]}
 
 
@@ -252,7 +252,7 @@ def test_a_field_manager_of_a_shared_object_isnt_its_owner(shop: Shop, adopt: An
     crd = definition(shop.group)
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     shop.kubectl.apply(crd)
-    shop.kubectl.run("wait", "--for=condition=Established", f"crd/offers.{shop.group}", "--timeout=110s")
+    shop.kubectl.run("wait", "--for=condition=Established", f"crd/offers.{shop.group}")
     jobs = namespace(f"{shop.name}-jobs", labels={"name": "made-by-helm"})
     shop.kubectl.run("create", "--field-manager=helm", "-f", "-", given=json.dumps(jobs))
     offers, web = {name: offer(shop.group, shop.name, name) for name in COWRITTEN}, service(shop.name, "web")

@@ -22,20 +22,20 @@ from tests.e2e.documents import deployment
 from tests.e2e.killed_runs import Wire, kill_after, outlive
 from tests.e2e.object_history import Watching, is_available
 from tests.e2e.one_target import DONE, told
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 
 def test_a_canary_is_held_beside_the_old_pods_and_promoted(open_shop: Open, connection: ClusterConnection) -> None:
     trial = Trial.of(open_shop)
     shop, before = trial.shop, trial.stable
-    until(lambda: trial.behind_the_service() == {OLD: 4}, told=lambda: str(trial.behind_the_service()))
+    until(lambda: trial.behind_the_service() == {OLD: 4}, lambda: str(trial.behind_the_service()))
     trial.push(NEW, [{"weight": 25, "for": "0s"}, {"weight": 50, "for": "1s"}], success=[LET_GO])
     planned = shop.run(dry_run=True).plan
     assert planned
     assert f"Deployment/{shop.name}/api goes by canary: 25 % for 0s, 50 % for 1s" in planned.notes
     running = Running.of(shop)
     trial.holds("hold 0")
-    until(lambda: trial.behind_the_service() == {OLD: 4, NEW: 1}, told=lambda: str(trial.behind_the_service()))
+    until(lambda: trial.behind_the_service() == {OLD: 4, NEW: 1}, lambda: str(trial.behind_the_service()))
     assert owners("replicasets", shop) == {OLD: "Deployment/api", NEW: "Deployment/api-canary"}
     held = trial.stable
     assert (held["metadata"]["generation"], held["status"]["replicas"]) == (before["metadata"]["generation"], 4)
@@ -110,7 +110,7 @@ def test_a_function_leaves_the_canary_to_the_next_run(open_shop: Open) -> None:
         ends.append((shop.run("tick" if ends else "push").outcome, trial.mark().partition(" ")[0]))
         return ends[-1][0] is Outcome.APPLIED
 
-    until(is_applied, told=lambda: str(ends))
+    until(is_applied, lambda: str(ends))
     assert {outcome for outcome, _ in ends[:-1]} == {Outcome.WAITING}
     assert (Outcome.WAITING, "hold") in ends
     trial.assert_promoted(NEW)
@@ -138,7 +138,7 @@ def test_a_newer_commit_supersedes_the_canary_and_takes_it_over_or_deletes_it(op
     assert running.result().outcome is Outcome.SUPERSEDED
     refused = shop.run()
     assert (refused.outcome, refused.code) == (Outcome.FAILED, "plan-refused"), told(refused)
-    until(lambda: trial.canary is None, told=lambda: "nobody watches it, so it goes")
+    until(lambda: trial.canary is None, lambda: "nobody watches it, so it goes")
 
     trial.push(OLD, [{"weight": 25, "for": "1h"}])
     shop.applied()

@@ -15,7 +15,7 @@ from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, deployment
 from tests.e2e.one_target import Shop, told
 from tests.e2e.rollouts import key_of
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 
 def test_metrics_refuse_one_canary_and_let_the_next_pass(open_shop: Open, exporter: Exporter, prometheus: PrometheusHost) -> None:

@@ -17,7 +17,8 @@ from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.one_target import PATH, STATES, Shop, told
 from tests.e2e.rendered_trees import get, push_files, unchanged
-from tests.e2e.serve_process import Serving, until
+from tests.e2e.serve_process import Serving
+from tests.patience import until
 from tests.rooms.source.chart_servers import ChartHost, digest, directory, helm, packed, pushed, real_registry
 
 
@@ -157,10 +158,10 @@ def test_a_server_renders_a_chart_of_a_registry(shop: Shop, tmp_path: Path) -> N
         (tmp_path / "anneal.json").write_text(json.dumps(config))
         serving = Serving(tmp_path / "anneal.json", tmp_path / "log").start()
         try:
-            until(lambda: shop.kubectl.has("configmap", "web", shop.name), told=serving.log.read_text)
+            until(lambda: shop.kubectl.has("configmap", "web", shop.name), serving.log.read_text)
             charts.publish("1.1.0", "b")
             sha = touch(shop, 2)
-            until(lambda: shop.state().commit == sha, told=serving.log.read_text)
+            until(lambda: shop.state().commit == sha, serving.log.read_text)
         finally:
             serving.stop()
     assert value(shop) == "b"

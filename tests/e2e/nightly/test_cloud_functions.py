@@ -24,8 +24,9 @@ from tests.e2e.conftest import OpenFleet
 from tests.e2e.heartbeats import looked_after
 from tests.e2e.many_targets import Fleet
 from tests.e2e.one_target import STATES
-from tests.e2e.serve_process import SECRET, TOKEN, signed, until
+from tests.e2e.serve_process import SECRET, TOKEN, signed
 from tests.packing import host
+from tests.patience import PATIENCE, until
 from tests.rooms.cluster.faulty_proxy import Handler
 
 MB = 1_000_000
@@ -50,7 +51,7 @@ class Deployed:
     began: float = 0.0
     """When the last invocation began, in monotonic seconds."""
 
-    def invoke(self, name: str, event: Any, seconds: float = 60.0) -> Any:
+    def invoke(self, name: str, event: Any, seconds: float = PATIENCE) -> Any:
         if name not in self.functions:
             self.functions[name] = Function(f"handler.functions.{name}", self.task, self.environ, self.place / f"{name}.log")
         self.began = time.monotonic()
@@ -71,7 +72,7 @@ class Deployed:
         text = answer["body"]
         return answer, base64.b64decode(text).decode() if answer["isBase64Encoded"] else text
 
-    def deliver(self, seconds: float = 60.0) -> list[bool]:
+    def deliver(self, seconds: float = PATIENCE) -> list[bool]:
         """Hand the messages that wait to the worker, one at a time; delete what it doesn't report. Returns what was deleted."""
         deleted = []
         for message in self.received():

@@ -13,10 +13,11 @@ import pytest
 from infra.giteahost import GiteaHost
 from tests.e2e.documents import Document, config_map, deployment
 from tests.e2e.gitea_shop import GiteaShop
-from tests.e2e.serve_process import SECRET, TOKEN, until
+from tests.e2e.serve_process import SECRET, TOKEN
 from tests.e2e.workload_status import fated, made_ready
 from tests.in_process import ran
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 PAGE = {
     "url": "https://anneal.example.com",
@@ -127,7 +128,7 @@ def test_an_end_that_a_killed_server_owes_is_shown_once_later(kubectl: Kubectl, 
             shop.ends(commit, "pending")
             gitea.stop()
             made_ready(shop.kubectl, shop.name, "web")
-            until(lambda: shop.record().commit == commit, told=shop.serving.log.read_text)
+            until(lambda: shop.record().commit == commit, shop.serving.log.read_text)
             until(lambda: shop.serving.lines("commit statuses wait"))
             shop.serving.kill_all()
             assert shop.owes() == [commit]

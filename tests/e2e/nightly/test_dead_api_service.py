@@ -17,8 +17,8 @@ from tests.e2e import rollouts
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, definition, namespace, offer
 from tests.e2e.one_target import Shop
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 GROUP = "dead.example.com"
 SILENT = f"what it holds could not be read: the API group {GROUP} doesn't answer; repair its APIService"

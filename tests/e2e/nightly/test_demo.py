@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from infra.demo.cluster import Names
 from infra.demo.narration import DemoFailed, Narrator, Said, normalised
 from infra.demo.repository import SHOP, declared
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 
 ROOT = Path(__file__).resolve().parents[3]
 STORY = (
@@ -65,9 +65,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def run_demo(cache: Path, *arguments: str, kubectl: Kubectl | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), capture_output=True, text=True, check=False, timeout=280, env=environment(cache, kubectl), cwd=ROOT
-    )
+    return subprocess.run(command(*arguments), capture_output=True, text=True, check=False, env=environment(cache, kubectl), cwd=ROOT)
 
 
 def demo_directories(cache: Path) -> list[Path]:
@@ -141,7 +139,7 @@ def _signs_in(told: str) -> bool:
     assert token not in told
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     form = urllib.parse.urlencode({"token": token}).encode()
-    with browser.open(urllib.request.Request(f"{page}ui/login", form, {"Origin": page.rstrip("/")}), timeout=30) as answer:
+    with browser.open(urllib.request.Request(f"{page}ui/login", form, {"Origin": page.rstrip("/")}), timeout=PATIENCE) as answer:
         return b'id="row-shop"' in answer.read()
 
 
@@ -154,10 +152,7 @@ def _push_a_title(clone: Path) -> str:
 
 
 def _wait_for_title(kubectl: Kubectl) -> None:
-    deadline = time.monotonic() + 120
-    while "saucers" not in json.dumps(kubectl("get", "configmap", "web", "-n", "told-shop-front")["data"]):
-        assert time.monotonic() < deadline, "the push never arrived"
-        time.sleep(0.2)
+    until(lambda: "saucers" in json.dumps(kubectl("get", "configmap", "web", "-n", "told-shop-front")["data"]), "the push never arrived")
 
 
 def test_a_scene_is_played_with_what_it_needs_in_the_order_of_the_table() -> None:

@@ -19,11 +19,12 @@ from infra.githost import Host
 from infra.moto import Moto
 from tests.e2e.documents import deployment
 from tests.e2e.ordered_targets import Ordered
-from tests.e2e.serve_process import SECRET, Serving, until
+from tests.e2e.serve_process import SECRET, Serving
 from tests.e2e.workload_status import fated, made_ready
 from tests.fakes.aws_events import Context
 from tests.fakes.clock import NEVER
 from tests.kubectl import Kubectl
+from tests.patience import until
 from tests.unit.functions.conftest import root_logger
 
 __all__ = ["root_logger"]
@@ -47,7 +48,7 @@ def server(ordered: Ordered, tmp_path: Path) -> Iterator[Serving]:
     config = tmp_path / "anneal.json"
     config.write_text(json.dumps(ordered.configuration(**RARE)))
     serving = Serving(config, tmp_path / "serve.log").start().ready()
-    until(lambda: ordered.version(ordered.apps) == "1" and is_through(ordered), told=serving.log.read_text)
+    until(lambda: ordered.version(ordered.apps) == "1" and is_through(ordered), serving.log.read_text)
     yield serving
     serving.stop()
 
@@ -71,9 +72,9 @@ def waits(ordered: Ordered, word: str = "") -> bool:
 def test_a_push_of_the_dependency_wakes_what_waits_for_it(ordered: Ordered, server: Serving) -> None:
     ordered.push(ordered.infra, "2")  # no webhook has come for it yet
     sha = pushed(server, ordered, "apps", "2")
-    until(lambda: waits(ordered, "git is at"), told=server.log.read_text)
+    until(lambda: waits(ordered, "git is at"), server.log.read_text)
     server.push(ordered.infra.target.repository.url, "refs/heads/main", ordered.infra.head)
-    until(lambda: ordered.apps.state().commit == sha, told=server.log.read_text)
+    until(lambda: ordered.apps.state().commit == sha, server.log.read_text)
     assert ordered.version(ordered.apps) == "2"
     woken = [line for line in server.lines("wakes") if line["after"] == ordered.infra.name]
     assert woken
@@ -83,11 +84,11 @@ def test_a_push_of_the_dependency_wakes_what_waits_for_it(ordered: Ordered, serv
 def test_a_dependency_that_becomes_healthy_wakes_what_waits_for_it(ordered: Ordered, server: Serving) -> None:
     web = fated(deployment(ordered.space, "web"), "never-ready", replicas=1)
     pushed(server, ordered, "infra", "2", web)
-    until(lambda: ordered.infra.state().commit == ordered.infra.head, told=server.log.read_text)
+    until(lambda: ordered.infra.state().commit == ordered.infra.head, server.log.read_text)
     sha = pushed(server, ordered, "apps", "2")
-    until(lambda: waits(ordered, "Deployment/"), told=server.log.read_text)
+    until(lambda: waits(ordered, "Deployment/"), server.log.read_text)
     made_ready(ordered.apps.kubectl, ordered.space, "web")
-    until(lambda: ordered.apps.state().commit == sha, told=server.log.read_text)
+    until(lambda: ordered.apps.state().commit == sha, server.log.read_text)
 
 
 def test_functions_put_the_tick_of_what_waits_into_the_queue(

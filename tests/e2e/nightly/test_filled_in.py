@@ -14,8 +14,8 @@ from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import Document, admission, claim, config_map, deployment, job, namespace, secret, service
 from tests.e2e.object_history import Watching
 from tests.e2e.one_target import SCOPED, Shop, told
-from tests.e2e.serve_process import until
 from tests.e2e.watch_streams import WatchStreams
+from tests.patience import until
 
 Wire = Callable[[], Wired]
 Row = Callable[[Shop], tuple[list[Document], Callable[[], object]]]

@@ -18,7 +18,7 @@ from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, definition, offer
 from tests.e2e.one_target import Shop, told
 from tests.e2e.rollouts import group, step
-from tests.e2e.serve_process import until
+from tests.patience import PATIENCE, until
 
 PATIENT = Wait(600.0, 600.0)
 
@@ -64,10 +64,10 @@ def run_beside(shop: Shop, *then: tuple[str, dict[str, Any]], seen: Callable[[Sh
         running = pool.submit(shop.handler.run, shop.job(), stop)
         try:
             for expected, status in then:
-                until(partial(_is_told, running, expected, partial(seen, shop)), told=partial(seen, shop))
+                until(partial(_is_told, running, expected, partial(seen, shop)), partial(seen, shop))
                 assert not running.done(), told(running.result())
                 report(shop, **status)
-            return running.result(timeout=240)
+            return running.result(PATIENCE)
         finally:
             stop.set()
 

@@ -112,7 +112,7 @@ def test_a_chart_sees_what_the_cluster_serves_now(shop: Shop) -> None:
     assert act(shop) == {"version": shop.kubectl("version")["serverVersion"]["gitVersion"]}
     unchanged(shop.run("drift"))
     shop.kubectl.apply(definition(shop.group))
-    shop.kubectl.run("wait", "--for=condition=Established", f"crd/offers.{shop.group}", "--timeout=110s")
+    shop.kubectl.run("wait", "--for=condition=Established", f"crd/offers.{shop.group}")
     assert shop.run().outcome is Outcome.UNCHANGED, "a push without change asks the cluster nothing"
     assert not names(shop, f"offers.{shop.group}")
     result = shop.run("drift")

@@ -13,7 +13,7 @@ from tests.e2e.documents import config_map, deployment, job
 from tests.e2e.hook_jobs import doomed, hook, steps, uid, waved
 from tests.e2e.object_history import Watching, is_available, is_complete
 from tests.e2e.one_target import PATH, Shop, told
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 HOOKS = Path(__file__).parents[2] / "unit" / "rollout" / "hooks"
 
@@ -76,7 +76,7 @@ def test_a_failed_hook_leaves_everything_alone_and_those_of_a_failure_run(shop: 
     assert shop.versions([web, extra]) == before
     assert steps(shop) == {("PreSync", "migrate"): "failed", ("SyncFail", "tell"): "done"}
     assert f"Job/{shop.name}/migrate" in shop.state().status.message
-    until(lambda: not uid(shop, failing), told=lambda: "its policy is HookFailed")
+    until(lambda: not uid(shop, failing), lambda: "its policy is HookFailed")
     told_by = uid(shop, tell)
     again = shop.run("tick")
     assert (again.outcome, again.code) == (Outcome.FAILED, "rollout-failed"), told(again)

@@ -16,7 +16,7 @@ from tests.e2e.hook_jobs import held, hook, steps
 from tests.e2e.killed_runs import AT_ONCE, Wire, is_recorded, kill_after, outlive
 from tests.e2e.object_history import Watching, is_complete
 from tests.e2e.one_target import DONE, Shop, outwaited, told
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 
 def test_a_hook_job_that_runs_when_the_worker_is_killed_runs_once(shop: Shop, connection: ClusterConnection) -> None:
@@ -76,7 +76,6 @@ def test_hooks_of_which_nothing_changes_for_too_long_fail_though_no_run_waits(sh
     assert steps(shop) == {("PreSync", "back-up"): "failed", ("PreSync", "migrate"): "failed"}
 
 
-@pytest.mark.slow
 def test_a_rollout_with_hooks_killed_after_any_write_is_finished_and_runs_each_once(
     open_shop: Open, wired: Wire, connection: ClusterConnection
 ) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -26,8 +26,8 @@ from handler.worker.health_watch.cluster_watch import HealthWatch
 from infra.githost import Host
 from tests.e2e.incidents import INCIDENTS, Incident, said, shop_of
 from tests.e2e.one_target import STATES, Shop
-from tests.e2e.serve_process import PATIENCE, until
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 Ends = dict[str, Future[None]]
 
@@ -95,11 +95,10 @@ def _status(shop: Shop) -> list[str]:
     return lines
 
 
-def _shows(shop: Shop, holds: object) -> None:
-    assert callable(holds)
-    until(holds, PATIENCE * 2, told=lambda: str(shop.state().health))
+def _shows(shop: Shop, holds: Callable[[], bool]) -> None:
+    until(holds, lambda: str(shop.state().health))
 
 
 @pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
 def test_health_and_its_causes_of_each_incident_without_a_wait(ends: Ends, incident: Incident) -> None:
-    ends[incident.name].result(PATIENCE * 8)
+    ends[incident.name].result()

@@ -17,8 +17,8 @@ from infra.githost import Host
 from tests.e2e.documents import config_map
 from tests.e2e.incidents import INCIDENTS, Incident, said, shop_of
 from tests.e2e.one_target import Shop, told
-from tests.e2e.serve_process import PATIENCE, until
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 
 PATIENT = Wait(600.0, 600.0)
 Ends = dict[str, Future[None]]
@@ -50,7 +50,7 @@ def _waited(shop: Shop, incident: Incident) -> None:
     with ThreadPoolExecutor(1) as pool:
         run = pool.submit(shop.run)
         try:
-            until(lambda: run.done() or _unhealthy(shop, incident), told=lambda: f"{shop.handler.store(shop.target).read().state}")
+            until(lambda: run.done() or _unhealthy(shop, incident), lambda: f"{shop.handler.store(shop.target).read().state}")
             assert not run.done(), told(run.result())
             state = shop.state()
             assert (state.waiting is not None, state.commit, len(state.status.unhealthy)) == (True, "", 1), "it goes on waiting"
@@ -87,4 +87,4 @@ def _notes(result: Result) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
 def test_a_wait_reports_the_cause_of_each_incident(ends: Ends, incident: Incident) -> None:
-    ends[incident.name].result(PATIENCE * 4)
+    ends[incident.name].result()

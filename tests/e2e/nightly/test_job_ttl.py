@@ -9,7 +9,7 @@ from handler.state.record import Ran
 from infra.controlplane.pod_failures import FATE
 from tests.e2e.documents import Document, config_map, deployment, job
 from tests.e2e.one_target import DONE, Shop, outwaited, told
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 PATIENT = Wait(120.0, 120.0)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import pytest
-
 from handler.model.result import Outcome
 from tests.e2e.api_proxy import is_object_write, is_write
 from tests.e2e.conftest import Open
@@ -93,7 +91,6 @@ def opened(open_shop: Open) -> Shop:
     return shop
 
 
-@pytest.mark.slow
 def test_a_first_run_killed_after_any_write_is_finished_by_the_next(open_shop: Open, wired: Wire) -> None:
     shop = opened(open_shop)
     shop.push(*first(shop))
@@ -112,7 +109,6 @@ def test_a_first_run_killed_after_any_write_is_finished_by_the_next(open_shop: O
         assert sum(pool.map(crash, range(1, total + 1))) > total // 2  # how often a run looks and records is up to its threads
 
 
-@pytest.mark.slow
 def test_an_update_with_prune_killed_after_any_write_is_finished_by_the_next(open_shop: Open, wired: Wire) -> None:
     shops = [opened(open_shop) for _ in range(AT_ONCE)]
     for shop in shops:

@@ -20,7 +20,7 @@ from handler.model.names import KUBERNIXOS, PART_OF, state_name
 from infra.controlplane import controlplane as controlplanes
 from infra.renderers import nix
 from tests.e2e.documents import Document, config_map, deployment, namespace, service
-from tests.kubectl import Kubectl
+from tests.kubectl import IN_TIME, Kubectl
 from tests.kubernixos import DEVELOPMENT, EXAMPLE, SEED, WRAPPER, Hostgroups, by_original, words
 from tests.packing import SESSION
 from tests.terminal import typed
@@ -59,7 +59,7 @@ def deployed(groups: Hostgroups, cluster: Kubectl) -> Iterator[Hostgroups]:
     yield groups
     for kind in ("configmaps", "services", "deployments.apps"):
         cluster.run("delete", kind, "-A", "-l", KUBERNIXOS, "--wait=false")
-    cluster.run("delete", "namespaces", "-l", KUBERNIXOS, "--timeout=100s")
+    cluster.run("delete", "namespaces", "-l", KUBERNIXOS, IN_TIME)
     cluster.run("delete", "configmaps,leases", "-n", NAMESPACE, "-l", "app.kubernetes.io/managed-by=anneal")
 
 

@@ -23,10 +23,9 @@ from tests.e2e.documents import Document, config_map
 from tests.e2e.killed_runs import Wire
 from tests.e2e.one_target import DONE, STATES, Shop, told
 from tests.e2e.run_process import Child
-from tests.e2e.serve_process import until
+from tests.patience import PATIENCE, until
 from tests.rooms.cluster.faulty_proxy import Handler
 
-PATIENCE = 120.0
 PAUSED = 5.0
 """Seconds of a Lease that is lost while its holder stands still; the others have the default, whatever the machine is busy with."""
 
@@ -155,7 +154,7 @@ class Asking:
             stop, worker = threading.Event(), self.shop.handler
             with ThreadPoolExecutor(1) as pool:
                 asked = pool.submit(worker.run, self.shop.job(), stop)
-                until(lambda: _is_requested(self.shop), pause=0.02)
+                until(lambda: _is_requested(self.shop))
                 stop.set()
                 self.results[0] = asked.result().outcome
         return True

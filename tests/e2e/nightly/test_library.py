@@ -17,8 +17,9 @@ import pytest
 import yaml
 
 from infra.githost import Host, Work
-from tests.e2e.serve_process import PATIENCE, ROOT, Serving, until
+from tests.e2e.serve_process import ROOT, Serving
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 
 PAGE = ROOT / "docs" / "library.md"
 FILE = re.compile(r"^`([\w./]+)`[^\n]*:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -103,18 +104,18 @@ def test_the_page_shows_a_package_and_programs(acme: Acme) -> None:
 
 
 def test_triggers_renderers_and_feedback_of_an_outside_package_are_used(acme: Acme, served: Serving, kubectl: Kubectl) -> None:
-    until(lambda: commits(served), told=served.log.read_text)
+    until(lambda: commits(served), served.log.read_text)
     second = acme.push("two")
     assert deliver(served, acme.url, "another's token, which is long enough")[0] == 401
     status, answer = deliver(served, acme.url)
     assert (status, [row["target"] for row in answer["matched"]]) == (202, ["shop"])
-    until(lambda: second in commits(served), told=served.log.read_text)
+    until(lambda: second in commits(served), served.log.read_text)
     found = kubectl("get", "cm", "settings", "-n", acme.namespace)
     assert found["data"] == {"region": "north", "value": "two"}
     assert acme.board == [f"ConfigMap/{acme.namespace}/settings: the settings are new"] * 2
     served.stop()
     third = acme.push("three", blessed="refused")
-    done = subprocess.run([sys.executable, "once.py"], cwd=acme.directory, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run([sys.executable, "once.py"], cwd=acme.directory, capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert done.stdout.startswith(f"failed {third} ")
     assert "ada refuses it" in done.stdout
     record = kubectl("get", "cm", "anneal-shop", "-n", acme.namespace)
@@ -132,10 +133,10 @@ def test_a_trigger_of_an_outside_package_asks_for_runs(acme: Acme, kubectl: Kube
     command = [sys.executable, "main.py", "-c", "anneal.yaml", "run", "--trigger", "spool"]
     with log.open("wb") as said, subprocess.Popen(command, cwd=acme.directory, stderr=said) as process:
         try:
-            until(lambda: triggers("tick"), told=log.read_text)
+            until(lambda: triggers("tick"), log.read_text)
             second = acme.push("two")
             asked.touch()
-            until(lambda: triggers("spool") == [second], told=log.read_text)
+            until(lambda: triggers("spool") == [second], log.read_text)
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0, log.read_text()

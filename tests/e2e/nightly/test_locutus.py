@@ -25,10 +25,11 @@ from handler.cli.locutus_flags import NAME, NAMESPACE
 from handler.model.errors import Stopping
 from handler.model.names import state_name
 from tests.e2e.heartbeats import looked_after
-from tests.e2e.serve_process import PATIENCE, ROOT, until
+from tests.e2e.serve_process import ROOT
 from tests.in_process import ran
 from tests.kubectl import Kubectl
 from tests.locutus import DIRECTORY, FILE, KEY, ONCE, PROGRAMS, RENDERED, ROLLOUT, STAYING
+from tests.patience import PATIENCE, until
 
 DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -126,7 +127,7 @@ def scraped(log: Path) -> Callable[[], str]:
     def told() -> list[dict[str, Any]]:
         return [line for line in lines(log) if line["message"] == "listening for metrics"]
 
-    until(told, told=log.read_text)
+    until(told, log.read_text)
     url = f"http://127.0.0.1:{told()[0]['port']}/metrics"
 
     def ask() -> str:
@@ -165,11 +166,11 @@ def test_render_only_prints_at_each_interval_and_no_mistake_ends_it(nowhere: Pla
         subprocess.Popen(command, cwd=nowhere.directory, env=nowhere.environ, stderr=said, stdout=out) as process,
     ):
         try:
-            until(lambda: printed.read_text().count("\n") >= 2, told=log.read_text)
+            until(lambda: printed.read_text().count("\n") >= 2, log.read_text)
             nowhere.manifest.write_text("{")
-            until(lambda: KEY in log.read_text(), told=log.read_text)
+            until(lambda: KEY in log.read_text(), log.read_text)
             nowhere.manifest.write_text(json.dumps(DEPLOYMENT | {"kind": "StatefulSet"}))
-            until(lambda: "StatefulSet" in printed.read_text(), told=log.read_text)
+            until(lambda: "StatefulSet" in printed.read_text(), log.read_text)
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
@@ -194,10 +195,10 @@ def test_once_applies_and_ends_and_at_an_interval_it_stays_as_declared(place: Pl
     kubectl.run("delete", "deployment", "grafana", "-n", NAMESPACE)
     log = tmp_path / "log"
     with place.staying(f"{STAYING} -trigger.interval.duration=1s", log):
-        until(lambda: uid() not in ("", found["metadata"]["uid"]), told=log.read_text)
+        until(lambda: uid() not in ("", found["metadata"]["uid"]), log.read_text)
         kubectl.run("delete", "deployment", "grafana", "-n", NAMESPACE)
-        until(uid, told=log.read_text)
-        until(lambda: NAME in looked_after(kubectl, NAMESPACE), told=log.read_text)
+        until(uid, log.read_text)
+        until(lambda: NAME in looked_after(kubectl, NAMESPACE), log.read_text)
     lease = kubectl("get", "lease", state_name(NAME), "-n", NAMESPACE)
     assert not lease["spec"].get("holderIdentity"), "given back"
     again = json.loads(place.run(ONCE, "-o", "json"))
@@ -218,10 +219,10 @@ def test_a_duration_alone_is_an_interval_and_its_runs_are_counted_by_both_names(
             whole = theirs == (found["runs"], found["failed"]) == (len(logged), logged.count("failed"))
             return whole and theirs[0] >= executions and theirs[1] >= failed
 
-        until(lambda: reaches(2, 0), told=log.read_text)
+        until(lambda: reaches(2, 0), log.read_text)
         assert counted(ask())["rollout_executions_failed_total"] == 0
         place.manifest.write_text("{")
-        until(lambda: reaches(3, 1), told=log.read_text)
+        until(lambda: reaches(3, 1), log.read_text)
         text = ask()
     for name, kind in (
         ("rollout_executions_total", "counter"),

@@ -18,7 +18,7 @@ from tests.e2e.killed_runs import outlive
 from tests.e2e.metric_checks import asks, measured, messages, named, says
 from tests.e2e.one_target import told
 from tests.e2e.rollouts import outcomes, recorded
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 BAD, GOOD = 0.5, 0.001
 QUARTER: dict[str, Any] = {"steps": [{"weight": 25, "for": "0s"}]}
@@ -70,7 +70,7 @@ def test_metric_samples_go_on_between_runs_of_a_function(trial: Trial, exporter:
         ends.append(trial.shop.run("tick" if ends else "push").outcome)
         return ends[-1] is not Outcome.WAITING
 
-    until(failed, pause=0.5, told=lambda: f"{ends}, {messages(trial.shop)}")
+    until(failed, lambda: f"{ends}, {messages(trial.shop)}")
     assert ends[-1] is Outcome.ROLLED_BACK, ends
     assert any(re.search(ROW, run.message) for run in trial.shop.state().history), trial.shop.state().history
     assert_gone(trial)

@@ -21,10 +21,9 @@ from infra.house.pages import DOCS, FENCE
 from infra.house.sources import ROOT
 from tests.e2e.documents import Document, any_definition, config_map, deployment, service
 from tests.e2e.left_by import bring_about, entries
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
+from tests.patience import until
 
-pytestmark = pytest.mark.slow
 KINDS = ("configmap", "service", "deployment")
 REVISION = "deployment.kubernetes.io/revision"
 FLUX, ARGO, KAPP = "toolkit.fluxcd.io", "argoproj.io", "kappctrl.k14s.io"
@@ -91,7 +90,7 @@ class Desk:
         version = "v1alpha1" if group in (ARGO, KAPP) else "v2" if kind == "HelmRelease" else "v1"
         self.kubectl.apply(any_definition(group, kind, version))
         crd = f"crd/{kind.lower()}s.{group}".replace("rys.", "ries.")
-        self.kubectl.run("wait", "--for=condition=Established", crd, "--timeout=110s")
+        self.kubectl.run("wait", "--for=condition=Established", crd)
         if not self.kubectl.run("get", "namespace", namespace, "--ignore-not-found"):
             self.kubectl.create_namespace(namespace)
         metadata = {"name": name, "namespace": namespace}
@@ -131,7 +130,7 @@ def manifests() -> list[Document]:
 
 def at_rest(desk: Desk) -> tuple[dict[str, Document], set[str]]:
     """Return what lives once the Deployment has rolled out."""
-    desk.kubectl.run("rollout", "status", "deployment/web", "-n", "shop", "--timeout=110s")
+    desk.kubectl.run("rollout", "status", "deployment/web", "-n", "shop")
     until(lambda: "NewReplicaSetAvailable" in json.dumps(desk.kubectl("get", "deployment", "web", "-n", "shop")))
     return desk.live(), desk.running()
 

@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.app.build import Handler
 from handler.model.errors import ClusterUnavailable, LeaseLost
 from handler.model.result import Outcome, Result
 from tests.e2e.api_proxy import Wired
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map, service
-from tests.e2e.network_faults import RULES, Rule, laid_out
-from tests.e2e.one_target import DONE, STATES, Shop, told
+from tests.e2e.hurried_requests import hurry
+from tests.e2e.network_faults import PLACES, RULES, Rule, laid_out
+from tests.e2e.one_target import DONE, STATES, told
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 LEASE = 3.0
 """Seconds: a release that was cut off is waited for. A very busy machine may lose such a Lease; the next run mends that, too."""
@@ -33,12 +34,6 @@ def phases(name: str) -> dict[str, list[Document]]:
     first = [config_map(name, "a"), config_map(name, "gone"), service(name, "web")]
     update = [config_map(name, "a", {"key": "2"}), config_map(name, "b"), *first[1:]]
     return {"first apply": first, "update": update, "prune": [document for document in update if document["metadata"]["name"] != "gone"]}
-
-
-def set_pace(worker: Handler, shop: Shop, deadline: float, silence: float) -> None:
-    """Set the deadlines of a worker's way to the cluster, in seconds: of a request, and of a silence."""
-    api = worker.api(shop.target)
-    api._deadline, api._silence = deadline, silence
 
 
 def is_lost(result: Result) -> bool:
@@ -63,9 +58,10 @@ def deleted(wire: Wired) -> set[str]:
     return {path.partition("?")[0].rpartition("/")[2] for method, path in wire.seen if method == "DELETE"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_a_disturbed_run_recovers_or_says_why_and_the_next_one_mends_it(rule: Rule, open_shop: Open, wired: Callable[[], Wired]) -> None:
+def test_a_disturbed_run_recovers_or_says_why_and_the_next_one_mends_it(
+    rule: Rule, open_shop: Open, wired: Callable[[], Wired], monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop = open_shop() if rule.place in LOSING else open_shop(lease=LEASE)
     shop.create_namespace()
     wire = wired()
@@ -74,12 +70,11 @@ def test_a_disturbed_run_recovers_or_says_why_and_the_next_one_mends_it(rule: Ru
         shop.push(*documents)
         wire.wire.only, wire.wire.tricks[:] = laid_out(rule)
         wire.forget()
-        set_pace(worker, shop, rule.deadline, rule.silence)
-        assert_ended_well(worker.run(shop.job()), rule, phase)
+        with monkeypatch.context() as patched:
+            hurry(patched, worker.api(shop.target), PLACES[rule.place], rule.deadline, rule.silence)
+            assert_ended_well(worker.run(shop.job()), rule, phase)
         wire.wire.tricks.clear()
-        set_pace(worker, shop, 30.0, 60.0)
-        while is_lost(result := worker.run(shop.job("tick"))):
-            pass
+        result = until(lambda: None if is_lost(found := worker.run(shop.job("tick"))) else found, "each run is lost")
         assert result.outcome in DONE, f"{phase}: {told(result)}"
         shop.assert_converged()
         assert deleted(wire) <= ({"gone"} if phase == "prune" else set()), phase

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import pytest
 
 from infra.githost import Host
 from tests.e2e.conftest import OpenFleet
-from tests.e2e.many_targets import CONVERGES, Fleet
-from tests.e2e.serve_process import Serving, until
+from tests.e2e.many_targets import Fleet
+from tests.e2e.serve_process import Serving
 from tests.e2e.tcp_gate import Gate, kubeconfig_through
+from tests.patience import until
 
 SIZE = 6
 
@@ -42,16 +44,12 @@ def pushed(fleet: Fleet, server: Serving, version: int) -> None:
     assert server.status("/healthz") == 200
 
 
-def failed(fleet: Fleet, server: Serving, code: str) -> set[str]:
-    """Return the targets of which a run has failed with this code, by the log."""
-    return {line["target"] for line in server.runs(outcome="failed", code=code, who="nobody")}
+def all_fail(fleet: Fleet, server: Serving, code: str) -> None:
+    """Wait until a run of each target has failed with this code, by the log."""
+    for number in range(fleet.size):
+        until(partial(server.runs, target=fleet.target(number), outcome="failed", code=code, who="nobody"), server.log.read_text)
 
 
-def everybody(fleet: Fleet) -> set[str]:
-    return {fleet.target(number) for number in range(fleet.size)}
-
-
-@pytest.mark.slow
 def test_a_dead_api_server_delays_no_webhook_and_all_converge_when_it_returns(open_fleet: OpenFleet, cluster: tuple[Gate, Path]) -> None:
     gate, kubeconfig = cluster
     fleet = open_fleet(SIZE, clusters=dict.fromkeys(range(SIZE), kubeconfig))
@@ -59,7 +57,7 @@ def test_a_dead_api_server_delays_no_webhook_and_all_converge_when_it_returns(op
     fleet.converge()
     gate.turn("shut")
     pushed(fleet, server, 3)
-    until(lambda: failed(fleet, server, "cluster-unavailable") == everybody(fleet), CONVERGES)
+    all_fail(fleet, server, "cluster-unavailable")
     server.kill("worker")
     pushed(fleet, server, 4)
     server.kill("web")
@@ -68,7 +66,6 @@ def test_a_dead_api_server_delays_no_webhook_and_all_converge_when_it_returns(op
     fleet.converge()
 
 
-@pytest.mark.slow
 def test_a_dead_git_host_is_recorded_prunes_nothing_and_all_converge_when_it_returns(open_fleet: OpenFleet, git: Gate) -> None:
     fleet = open_fleet(SIZE, git=git.url)
     server = fleet.serve().ready()
@@ -76,7 +73,7 @@ def test_a_dead_git_host_is_recorded_prunes_nothing_and_all_converge_when_it_ret
     before = fleet.kubectl("get", "configmaps", "-n", fleet.name)["items"]
     git.turn("shut")
     pushed(fleet, server, 3)
-    until(lambda: failed(fleet, server, "git-unavailable") == everybody(fleet), CONVERGES)
+    all_fail(fleet, server, "git-unavailable")
     states = [fleet.state(number) for number in range(fleet.size)]
     assert {state.status.code for state in states if state} == {"git-unavailable"}, "whoever looks sees it"
     assert all(state and state.status.next_try for state in states)
@@ -91,7 +88,6 @@ def _time(line: dict[str, Any]) -> float:
     return datetime.fromisoformat(line["time"]).timestamp()
 
 
-@pytest.mark.slow
 def test_a_cluster_that_never_answers_delays_no_target_of_another(open_fleet: OpenFleet, cluster: tuple[Gate, Path]) -> None:
     """Twelve targets of a silent cluster come first, at start-up and by webhook; the others have begun while those still wait."""
     gate, kubeconfig = cluster
@@ -103,7 +99,8 @@ def test_a_cluster_that_never_answers_delays_no_target_of_another(open_fleet: Op
         assert server.push(fleet.url, fleet.ref(number), fleet.move(number, 1)) == 202
     for number in (12, 13):
         assert server.push(fleet.url, fleet.ref(number), fleet.move(number, 2)) == 202
-    until(lambda: all(server.runs(target=fleet.target(number), commit=fleet.commits[number, 2]) for number in (12, 13)), CONVERGES)
+    for number in (12, 13):
+        until(partial(server.runs, target=fleet.target(number), commit=fleet.commits[number, 2]), server.log.read_text)
     ends = [_time(line) for line in server.runs() if line["target"] in silent]
     begins = [_time(line) - line["seconds"] for line in server.runs() if line["target"] not in silent]
     assert max(begins) < min(ends, default=inf), "there was no need to wait for the end of one"

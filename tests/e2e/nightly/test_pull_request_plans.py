@@ -11,8 +11,8 @@ import pytest
 from infra.giteahost import GiteaHost
 from tests.e2e.documents import Document, config_map, deployment
 from tests.e2e.gitea_shop import GiteaShop
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 Open = Callable[..., GiteaShop]
 CONTEXT = "anneal/default/pull-request/plan"
@@ -107,7 +107,7 @@ def test_new_commits_update_the_one_comment_and_closing_leaves_it_until_it_is_op
     assert len(shop.comments(number)) == 1
     until(lambda: [each.number for each in shop.record().pull_requests] == [number])
     shop.gitea.edit_pull_request(shop.repository, number, shop.ada, state="closed")
-    until(lambda: any(line["seen"] == "it is closed" for line in shop.serving.lines("pull request")), told=lambda: shop.told(number))
+    until(lambda: any(line["seen"] == "it is closed" for line in shop.serving.lines("pull request")), lambda: shop.told(number))
     assert shop.comments(number) == [said]
     shop.gitea.edit_pull_request(shop.repository, number, shop.ada, state="open")
     shop.branch("change", config_map(shop.name, "a"))
@@ -141,9 +141,7 @@ def test_anneal_plan_repeats_it_for_those_who_may_push_and_for_no_one_else(open_
     stranger = shop.gitea.user(f"{shop.name}-eve")
     for account, text in ((stranger, "/anneal plan"), (shop.ada, "please run /anneal plan")):
         shop.gitea.comment(shop.repository, number, text, account)
-    until(
-        lambda: any("whose author may push" in line["seen"] for line in shop.serving.lines("pull request")), told=lambda: shop.told(number)
-    )
+    until(lambda: any("whose author may push" in line["seen"] for line in shop.serving.lines("pull request")), lambda: shop.told(number))
     assert "by hand" not in shop.comments(number)[-1]
     shop.gitea.comment(shop.repository, number, "/anneal plan", shop.ada)
     said = shop.planned(number, "data.key: (not shown) → 1")
@@ -161,10 +159,10 @@ def test_forks_and_drafts_are_not_planned_unless_asked(open_gitea_shop: Open) ->
     theirs.write(f"{shop.name}/evil.yaml", '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "evil"}}').commit("Evil")
     theirs.git("push", "-q", "origin", "evil")
     number = shop.gitea.open_pull_request(shop.repository, eve, f"{eve.name}:evil")
-    until(lambda: any("comes from a fork" in line["seen"] for line in shop.serving.lines("pull request")), told=lambda: shop.told(number))
+    until(lambda: any("comes from a fork" in line["seen"] for line in shop.serving.lines("pull request")), lambda: shop.told(number))
     shop.branch("change", config_map(shop.name, "a"))
     draft = shop.gitea.open_pull_request(shop.repository, shop.ada, "change", title="WIP: a change")
-    until(lambda: any("it is a draft" in line["seen"] for line in shop.serving.lines("pull request")), told=lambda: shop.told(draft))
+    until(lambda: any("it is a draft" in line["seen"] for line in shop.serving.lines("pull request")), lambda: shop.told(draft))
     assert shop.comments(number) == shop.comments(draft) == []
     shop.gitea.edit_pull_request(shop.repository, draft, shop.ada, title="A change")
     shop.planned(draft, "- delete ConfigMap")

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from handler.app.overview import Overview
@@ -23,6 +22,7 @@ from tests.e2e.documents import config_map, definition, deployment, namespace, o
 from tests.e2e.one_target import DONE, STATES, Shop, told, version
 from tests.e2e.rbac_rights import ALL, DEPLOYER, allow
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE
 
 EVERY_KIND = ("Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim")
 
@@ -51,8 +51,8 @@ def test_a_deleted_record_is_recovered_by_the_inventory_labels(shop: Shop) -> No
 
 def test_a_target_whose_record_is_missing_is_said_to_have_lost_it(shop: Shop) -> None:
     def seen() -> tuple[TargetRow, dict[str, Any]]:
-        (row,) = Overview(shop.settings, shop.handler, deadline=60.0).look([shop.target])
-        return row, TargetStatusReader(shop.settings, shop.handler.records, 60.0, members=shop.handler.members).target(shop.name)
+        (row,) = Overview(shop.settings, shop.handler, deadline=PATIENCE).look([shop.target])
+        return row, TargetStatusReader(shop.settings, shop.handler.records, PATIENCE, members=shop.handler.members).target(shop.name)
 
     row, facts = seen()
     assert (row.phase, row.members, facts["members"]) == ("never-ran", 0, 0)
@@ -90,7 +90,6 @@ def test_an_emptied_cluster_converges_from_the_same_repository(shop: Shop) -> No
     shop.assert_converged()
 
 
-@pytest.mark.slow
 def test_kube_prometheus_is_applied_without_drift_and_pruned_whole(own_cluster: Kubectl, open_shop: Open, shared_data: Path) -> None:
     shop = open_shop(own_cluster, namespaces=("*",))
     manifests = sorted((shared_data / "kube-prometheus").rglob("*.yaml"))

@@ -12,8 +12,9 @@ from tests.e2e.documents import Document, config_map, deployment
 from tests.e2e.drift import edit
 from tests.e2e.one_target import PATH, STATES, Shop, told
 from tests.e2e.refused_commits import Wire, assert_heals, assert_still, refused
-from tests.e2e.serve_process import Serving, until
+from tests.e2e.serve_process import Serving
 from tests.fakes.clock import NEVER
+from tests.patience import until
 
 
 def test_drift_runs_hold_the_recorded_commit_while_a_newer_one_is_refused(shop: Shop, wired: Wire) -> None:
@@ -124,12 +125,12 @@ def test_ticks_of_a_server_render_nothing_and_heal_by_themselves(shop: Shop, tmp
     shop.push(config_map(shop.name, "a"), config_map(f"{shop.name}-jobs", "b"))
     server = Serving(path, tmp_path / "log").start().ready()
     try:
-        until(lambda: sum("is refused still" in str(line.get("problems")) for line in server.runs()) > 2, told=server.log.read_text)
+        until(lambda: sum("is refused still" in str(line.get("problems")) for line in server.runs()) > 2, server.log.read_text)
         first, *later = server.runs()
         assert "not found" in str(first["problems"])
         assert not any("not found" in str(line["problems"]) for line in later), "the failure's text is logged once"
         shop.create_namespace(f"{shop.name}-jobs")
-        until(lambda: [line for line in server.runs() if line["outcome"] == "applied"], told=server.log.read_text)
+        until(lambda: [line for line in server.runs() if line["outcome"] == "applied"], server.log.read_text)
         assert server.lines("a refusal is over")[0]["changed"] == f"Namespace/{shop.name}-jobs"
     finally:
         server.stop()

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from infra.githost import Host
-from tests.e2e.serve_process import until
 from tests.e2e.widget_operator import WidgetOperator
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 Open = Callable[..., WidgetOperator]
 
@@ -33,27 +33,27 @@ def test_an_instance_follows_its_object_from_its_creation_to_its_end(opened: Ope
     widgets = opened()
     widgets.serve()
     widgets.create("a", count=3, size=1)
-    until(lambda: widgets.made() == {"a-1": "1", "a-2": "1", "a-3": "1"}, told=widgets.told)
-    until(lambda: widgets.ready("a") == "True Applied", told=widgets.told)
+    until(lambda: widgets.made() == {"a-1": "1", "a-2": "1", "a-3": "1"}, widgets.told)
+    until(lambda: widgets.ready("a") == "True Applied", widgets.told)
     widgets.change("a", size=2)
-    until(lambda: widgets.made() == {"a-1": "2", "a-2": "2", "a-3": "2"}, told=widgets.told)
+    until(lambda: widgets.made() == {"a-1": "2", "a-2": "2", "a-3": "2"}, widgets.told)
     widgets.change("a", count=1)
-    until(lambda: widgets.made() == {"a-1": "2"}, told=widgets.told)  # what it renders no more is pruned
+    until(lambda: widgets.made() == {"a-1": "2"}, widgets.told)  # what it renders no more is pruned
     widgets.change("a", size=-1)
-    until(lambda: widgets.ready("a") == "False Refused", told=widgets.told)
+    until(lambda: widgets.ready("a") == "False Refused", widgets.told)
     assert widgets.made() == {"a-1": "2"}
     widgets.change("a", size=3, owns=True)
-    until(lambda: widgets.made() == {"a-1": "3"} and widgets.ready("a") == "True Applied", told=widgets.told)
+    until(lambda: widgets.made() == {"a-1": "3"} and widgets.ready("a") == "True Applied", widgets.told)
     widgets.change("a", count=2)
-    until(lambda: widgets.made() == {"a-1": "3", "a-2": "3"}, told=widgets.told)
+    until(lambda: widgets.made() == {"a-1": "3", "a-2": "3"}, widgets.told)
     widgets.change("a", count=1)
-    until(lambda: widgets.made() == {"a-1": "3"}, told=widgets.told)  # though its own object owns it
+    until(lambda: widgets.made() == {"a-1": "3"}, widgets.told)  # though its own object owns it
     widgets.push(widgets.program.replace("c.spec.size)", "c.spec.size) + '0'"))
-    until(lambda: widgets.made() == {"a-1": "30"}, told=widgets.told)
+    until(lambda: widgets.made() == {"a-1": "30"}, widgets.told)
     widgets.change("a", owns=False)
-    until(lambda: widgets.ready("a") == "True Applied", told=widgets.told)
+    until(lambda: widgets.ready("a") == "True Applied", widgets.told)
     widgets.delete("a")
-    until(lambda: not widgets.made() and not widgets.records(), told=widgets.told)
+    until(lambda: not widgets.made() and not widgets.records(), widgets.told)
 
 
 def test_what_hides_objects_prunes_nothing(opened: Open) -> None:
@@ -61,18 +61,18 @@ def test_what_hides_objects_prunes_nothing(opened: Open) -> None:
     for name in "abc":
         widgets.create(name)
     server = widgets.serve()
-    until(lambda: widgets.made().keys() == {"a-1", "b-1", "c-1"}, told=widgets.told)
+    until(lambda: widgets.made().keys() == {"a-1", "b-1", "c-1"}, widgets.told)
     # no longer selected: its object lives
     server.stop()
     widgets.configure(main={"labelSelector": {"matchLabels": {"selected": "yes"}}})
     server.start().ready()
-    until(lambda: any("doesn't select it any more" in str(run.get("note")) for run in server.runs(target=widgets.name)), told=widgets.told)
+    until(lambda: any("doesn't select it any more" in str(run.get("note")) for run in server.runs(target=widgets.name)), widgets.told)
     assert widgets.made().keys() == {"a-1", "b-1", "c-1"}
     # dropped by a transformation
     server.stop()
     widgets.configure(main={"keyTransformations": [{"action": "drop", "regex": ".*/b"}]})
     server.start().ready()
-    until(lambda: any("stays: Widget" in str(run.get("note")) for run in server.runs(target=widgets.name)), told=widgets.told)
+    until(lambda: any("stays: Widget" in str(run.get("note")) for run in server.runs(target=widgets.name)), widgets.told)
     assert widgets.made().keys() == {"a-1", "b-1", "c-1"}
     # several that vanish together are held, until a person approves
     server.stop()
@@ -80,17 +80,17 @@ def test_what_hides_objects_prunes_nothing(opened: Open) -> None:
     for name in "ab":
         widgets.delete(name)
     server.start().ready()
-    until(lambda: server.runs(target=widgets.name, outcome="held"), told=widgets.told)
+    until(lambda: server.runs(target=widgets.name, outcome="held"), widgets.told)
     assert widgets.made().keys() == {"a-1", "b-1", "c-1"}
     shown = widgets.cli("status", widgets.name)
     assert [f"prune Widget/{widgets.name}/{name}" in shown for name in "abc"] == [True, True, False]
     # with their definition all objects go: no wish about any of them
     widgets.undefine()
-    until(lambda: server.runs(target=widgets.name, code="kind-not-served"), told=widgets.told)
+    until(lambda: server.runs(target=widgets.name, code="kind-not-served"), widgets.told)
     assert widgets.made().keys() == {"a-1", "b-1", "c-1"}
     widgets.define()
     made_anew = "was deleted and made anew"
-    until(lambda: any(made_anew in str(run.get("note")) for run in server.runs(target=widgets.name)), told=widgets.told)
+    until(lambda: any(made_anew in str(run.get("note")) for run in server.runs(target=widgets.name)), widgets.told)
     assert widgets.made().keys() == {"a-1", "b-1", "c-1"}
 
 
@@ -136,11 +136,11 @@ def test_an_instance_may_declare_nothing_but_not_lose_all_it_has(opened: Open) -
     assert "there is no instance to plan yet" in widgets.cli("check", widgets.name)
     widgets.create("a", count=0)
     server, instance = widgets.serve(), f"{widgets.name}.{widgets.name}.a"
-    until(lambda: widgets.ready("a") == "True Applied", told=widgets.told)
+    until(lambda: widgets.ready("a") == "True Applied", widgets.told)
     widgets.change("a", count=1)
-    until(lambda: widgets.made() == {"a-1": "1"}, told=widgets.told)
+    until(lambda: widgets.made() == {"a-1": "1"}, widgets.told)
     widgets.change("a", count=0)
-    until(lambda: server.runs(target=instance, code="plan-refused"), told=widgets.told)
+    until(lambda: server.runs(target=instance, code="plan-refused"), widgets.told)
     assert widgets.made() == {"a-1": "1"}
     assert "no running server" not in widgets.cli("status", instance)
     widgets.settings["prune"] = {"allowEmpty": True}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from infra.githost import Host
-from tests.e2e.serve_process import until
 from tests.e2e.widget_operator import WidgetOperator
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 PROGRAM = """\
 local c = import 'generic-operator/config';
@@ -59,20 +59,20 @@ def test_an_instance_has_the_rights_of_the_account_of_its_namespace(widgets: Wid
         assert widgets.cli("rbac", each, "-f", str(widgets.work.directory)) == widgets.cli("rbac", each), "as its commit"
     kubectl.grant(widgets.cli("rbac", widgets.name, "--service-account", f"{widgets.name}/anneal"))
     widgets.serve()
-    until(lambda: made() == {"size": "1", "notes": ""}, told=widgets.told)
-    until(lambda: widgets.ready("a") == "True Applied", told=widgets.told)  # which the account may write, too
+    until(lambda: made() == {"size": "1", "notes": ""}, widgets.told)
+    until(lambda: widgets.ready("a") == "True Applied", widgets.told)  # which the account may write, too
     note("a-note", widgets.name)
-    until(lambda: made() == {"size": "1", "notes": "a-note"}, told=widgets.told)
+    until(lambda: made() == {"size": "1", "notes": "a-note"}, widgets.told)
     # what the account may no longer do, the handler doesn't do for it
     role = f"anneal-{widgets.name}.{widgets.name}-deployer"
     kubectl.run("delete", "rolebinding", role, "-n", widgets.name)
     kubectl.judges(f"{widgets.name}/maker", allows=False, namespace=widgets.name, verb="patch", resource="serviceaccounts")
     widgets.change("a", size=2)
-    until(lambda: widgets.servers[0].runs(target=f"{widgets.name}.{widgets.name}.a", code="access-denied"), told=widgets.told)
+    until(lambda: widgets.servers[0].runs(target=f"{widgets.name}.{widgets.name}.a", code="access-denied"), widgets.told)
     assert made() == {"size": "1", "notes": "a-note"}
     kubectl.grant(widgets.cli("rbac", widgets.name, "--service-account", f"{widgets.name}/anneal"))
     widgets.change("a", size=3)
-    until(lambda: made() == {"size": "3", "notes": "a-note"}, told=widgets.told)
+    until(lambda: made() == {"size": "3", "notes": "a-note"}, widgets.told)
     widgets.delete("a")
-    until(lambda: not made() and not widgets.records(), told=widgets.told)
+    until(lambda: not made() and not widgets.records(), widgets.told)
     kubectl.run("delete", "service", f"{widgets.name}-note", "-n", "default")

@@ -13,8 +13,8 @@ from tests.e2e import rollouts
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map
 from tests.e2e.one_target import SCOPED, STATES
-from tests.e2e.serve_process import until
 from tests.e2e.test_retention_policies import SETS, Database, database  # noqa: F401 - fixtures, too
+from tests.patience import until
 
 
 def test_a_pruned_statefulset_lets_its_claims_go_also_those_of_pods_that_are_gone(database: Database) -> None:

@@ -6,9 +6,10 @@ import json
 import subprocess
 import sys
 
-from tests.e2e.serve_process import ROOT, until
+from tests.e2e.serve_process import ROOT
 from tests.e2e.test_retire_template import Open, opened, own_record, removed, written  # noqa: F401 - fixtures, too
 from tests.e2e.widget_operator import WidgetOperator
+from tests.patience import until
 
 
 def held(widgets: WidgetOperator, path: str, finalizers: list[str] | None) -> None:
@@ -89,7 +90,7 @@ def test_the_same_command_goes_on_after_a_kill(opened: Open) -> None:
     held(widgets, last, ["tests.example.com/kept"])  # so that the command can't be through before it is killed
     command = [sys.executable, "-m", "handler", "--kubeconfig", str(widgets.kubectl.kubeconfig), "-c", str(widgets.config)]
     begun = subprocess.Popen([*command, "retire", widgets.name, "--prune", "-y"], cwd=ROOT, stdout=subprocess.DEVNULL)
-    until(lambda: len(widgets.records()) < len(names), told=widgets.told)
+    until(lambda: len(widgets.records()) < len(names), widgets.told)
     begun.kill()
     begun.wait()
     assert widgets.records()

@@ -7,8 +7,8 @@ from handler.model.result import Outcome
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map
 from tests.e2e.one_target import told
-from tests.e2e.serve_process import until
 from tests.e2e.test_rollback_pods import PATIENT, database, pod
+from tests.patience import until
 
 
 def test_without_rollback_the_stale_pod_is_named_with_its_command_and_stays(open_shop: Open) -> None:

@@ -17,6 +17,7 @@ from tests.e2e.killed_runs import AT_ONCE, Wire, is_recorded, kill_after
 from tests.e2e.one_target import DONE, MORTAL, Shop, told
 from tests.e2e.rollouts import assert_carried_out, everything, opened, outcomes, planted, written
 from tests.e2e.run_process import Child
+from tests.patience import PATIENCE
 from tests.rooms.cluster.faulty_proxy import Handler
 
 
@@ -46,7 +47,6 @@ def crashed(shop: Shop, wired: Wire, number: int, version: str) -> bool:
     return killed
 
 
-@pytest.mark.slow
 def test_a_rollout_killed_in_any_step_is_gone_on_with_at_that_step(open_shop: Open, wired: Wire) -> None:
     """After every third write: every group, object and record of a step. (In memory it's killed at every request.)
 
@@ -84,12 +84,12 @@ def test_a_worker_that_was_away_too_long_stops_in_the_middle_and_its_successor_g
     def hold(_: Handler) -> bool:
         child.signal(signal.SIGSTOP)
         reached.set()
-        assert go_on.wait(120)
+        assert go_on.wait(PATIENCE)
         return True
 
     wire.meet(1, hold, lambda method, path: method == "DELETE" and "/configmaps/migration" in path)
     child.begin(shop.job())
-    assert reached.wait(120)
+    assert reached.wait(PATIENCE)
     result = shop.run("tick")
     assert result.outcome in DONE, told(result)
     assert_carried_out(shop, uids, "2")

@@ -13,9 +13,9 @@ from handler.worker.health_watch.cluster_watch import HealthWatch
 from tests.e2e.documents import Document, config_map, definition, deployment, namespace, offer, secret
 from tests.e2e.one_target import Shop
 from tests.e2e.planted_secrets import CANARY, OTHER, assert_silent, run
-from tests.e2e.serve_process import until
 from tests.e2e.test_secret_masking_messages import PASSWORD, with_env
 from tests.e2e.workload_status import fated, stand_still
+from tests.patience import until
 
 
 def by_the_server(place: str) -> list[Document]:
@@ -94,7 +94,7 @@ def test_a_watch_of_health_tells_the_reasons_alone_of_what_holds_a_secret(shop: 
     watch = HealthWatch(replace(shop.settings, health_interval=2.0), shop.handler, lambda _: None)
     watch.start()
     try:
-        until(lambda: "Warning Refused" in " ".join(shop.state().health.worst), told=lambda: str(shop.state().health))
+        until(lambda: "Warning Refused" in " ".join(shop.state().health.worst), lambda: str(shop.state().health))
     finally:
         watch.stop()
     assert "refused" not in " ".join(shop.state().health.worst)

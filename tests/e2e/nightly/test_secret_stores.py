@@ -20,9 +20,10 @@ from infra.moto import Moto
 from tests.e2e.conftest import QUICK
 from tests.e2e.many_targets import Fleet
 from tests.e2e.planted_secrets import spellings
-from tests.e2e.serve_process import Serving, signed, until
+from tests.e2e.serve_process import Serving, signed
 from tests.in_process import ran
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 HOOK, HOOK_2, PASSWORD, PASSWORD_2 = (f"canary/{name}&e1 d2+55b0" for name in ("hook-one", "hook-two", "password-one", "password-two"))
 OPS = "canary/ops&e1 d2+55b0"
@@ -97,7 +98,7 @@ def test_a_handler_whose_secrets_are_all_in_stores_deploys_follows_rotation_and_
     stored.manager.put_secret_value(SecretId="anneal/cluster", SecretString=stored.kubeconfig("two"))
     fleet.kubectl.run("delete", "serviceaccount", f"{fleet.name}-one", "-n", fleet.name)  # its token is refused soon
     stored.put(PASSWORD_2)
-    until(lambda: push(server, fleet, 2, HOOK_2) == 202, told=server.log.read_text)
+    until(lambda: push(server, fleet, 2, HOOK_2) == 202, server.log.read_text)
     assert push(server, fleet, 2, HOOK) == 202, "the previous version is valid, too"
     fleet.converge()
     authorized = {"Authorization": f"Bearer {OPS}"}

@@ -12,9 +12,11 @@ from handler.config.settings import Cluster
 from infra.githost import Work
 from tests.e2e.api_proxy import Wired, is_write
 from tests.e2e.self_deploy import SELF, Bed, application, image_of, live
-from tests.e2e.serve_process import Serving, until
+from tests.e2e.serve_process import Serving
 from tests.e2e.test_self_deploy import bed, workload  # noqa: F401 - fixtures, too
+from tests.kubectl import IN_TIME
 from tests.manifests import CHART, NAMES, NAMESPACE, OVERLAYS, Forms, documents, run
+from tests.patience import until
 from tests.rooms.cluster.faulty_proxy import Handler
 
 pytestmark = pytest.mark.usefixtures("renderers")
@@ -48,7 +50,6 @@ def test_what_was_installed_by_hand_is_taken_over_and_its_pods_stay(bed: Bed, it
     assert [pod["metadata"]["uid"] for pod in bed.pods("door")] == before
 
 
-@pytest.mark.slow
 def test_chart_and_overlay_deploy_themselves_and_moving_to_the_other_changes_nothing(bed: Bed, itself: Work, tmp_path: Path) -> None:
     config = bed.own(itself)
     server = bed.serve(config)
@@ -69,7 +70,6 @@ def test_chart_and_overlay_deploy_themselves_and_moving_to_the_other_changes_not
     server.stop()
 
 
-@pytest.mark.slow
 def test_a_new_version_is_finished_by_the_successor_of_the_handler_that_ends_in_its_own_rollout(
     bed: Bed, itself: Work, tmp_path: Path
 ) -> None:
@@ -132,15 +132,14 @@ def test_helm_installs_upgrades_and_removes_the_chart(bed: Bed, tmp_path: Path) 
     config = f"--set-file=config={OVERLAYS / 'sqs-workers' / 'anneal.yaml'}"
     bed.kubectl.create_namespace("helm")
     bed.kubectl.run("label", "namespace", "helm", "pod-security.kubernetes.io/enforce=restricted")
-    run("helm", "install", *release, config, *where, "--wait", "--timeout=180s")
-    told = run("helm", "upgrade", *release, config, *where, "--set=replicas=3", "--wait", "--timeout=180s")
+    run("helm", "install", *release, config, *where, "--wait", IN_TIME)
+    told = run("helm", "upgrade", *release, config, *where, "--set=replicas=3", "--wait", IN_TIME)
     assert "anneal status" in told
     found = bed.kubectl("get", "deployments", "-n", "helm")["items"]
     assert {each["metadata"]["name"]: each["status"]["readyReplicas"] for each in found} == {"gitops-anneal": 3, "gitops-anneal-worker": 2}
     run("helm", "uninstall", "gitops", *where)
 
 
-@pytest.mark.slow
 def test_the_account_of_an_overlay_can_run_its_target_and_nothing_else(bed: Bed) -> None:
     bed.unauthorize()
     bed.kubectl.run("apply", "--server-side", "--force-conflicts", "-k", str(OVERLAYS / "single-namespace"))
@@ -155,7 +154,7 @@ def test_the_account_of_an_overlay_can_run_its_target_and_nothing_else(bed: Bed)
 
     limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"limits": []}}
     pushed(bed, work, server, yaml.safe_dump_all([*application("shop")[:-2], limits]))
-    until(lambda: server.runs(outcome="failed", code="access-denied"), told=server.log.read_text)
+    until(lambda: server.runs(outcome="failed", code="access-denied"), server.log.read_text)
     assert not bed.kubectl("get", "limitranges", "-n", "shop")["items"]
     server.stop()
     for verb, what, *where in DENIED:
@@ -181,7 +180,7 @@ DENIED = (
 def test_a_service_monitor_is_part_of_both_forms(bed: Bed, itself: Work, tmp_path: Path, shared_data: Path) -> None:
     crd = shared_data / "kube-prometheus" / "manifests" / "setup" / "0servicemonitorCustomResourceDefinition.yaml"
     bed.kubectl.run("apply", "--server-side", "-f", str(crd))
-    bed.kubectl.run("wait", "--for=condition=Established", "-f", str(crd), "--timeout=180s")
+    bed.kubectl.run("wait", "--for=condition=Established", "-f", str(crd))
     forms = Forms("single-namespace", tmp_path / "k")
     config = bed.own(itself)
     bed.push(itself, forms.kustomize("service-monitor"))

@@ -21,8 +21,9 @@ from tests.e2e.conftest import OpenFleet
 from tests.e2e.heartbeats import looked_after, watches
 from tests.e2e.many_targets import Fleet
 from tests.e2e.one_target import STATES
-from tests.e2e.serve_process import PATIENCE, ROOT, Serving, until
+from tests.e2e.serve_process import ROOT, Serving
 from tests.in_process import ran
+from tests.patience import PATIENCE, until
 
 SIZE, TRIES = 4, 3
 BRIEF = "tests.e2e.short_polls"
@@ -62,13 +63,12 @@ def working(fleet: Fleet, log: Path) -> Iterator[Serving]:
         assert worker.process.wait(PATIENCE) == 0
 
 
-@pytest.mark.slow
 def test_a_door_and_a_worker_beside_it_share_what_is_pushed(open_fleet: OpenFleet, queue: SqsQueue, tmp_path: Path) -> None:
     fleet = open_fleet(SIZE, settings={"metrics": {"bind": "127.0.0.1:0"}})
     dead = queue.beside(queue.url.replace("anneal.fifo", "anneal-dead.fifo"))
     server = fleet.serve(BRIEF).ready()
     with working(fleet, tmp_path / "work.log") as worker:
-        until(lambda: worker.lines("worker started"), told=worker.log.read_text)
+        until(lambda: worker.lines("worker started"), worker.log.read_text)
         fleet.converge()
         assert "anneal_worker_start_time_seconds" in scraped(worker)  # which of the two has run a target is chance
         until(lambda: all("anneal_heartbeat_timestamp_seconds{" in scraped(each) for each in (server, worker)))
@@ -77,11 +77,11 @@ def test_a_door_and_a_worker_beside_it_share_what_is_pushed(open_fleet: OpenFlee
         for number in range(SIZE):
             assert server.push(fleet.url, fleet.ref(number), fleet.move(number, 1)) == 202
         fleet.converge()
-        until(lambda: pushed(server, worker) == {fleet.target(number) for number in range(SIZE)}, told=worker.log.read_text)
+        until(lambda: pushed(server, worker) == {fleet.target(number) for number in range(SIZE)}, worker.log.read_text)
         queue.send([SqsEntry("{odd", fleet.target(0), "odd")])
         until(lambda: [*server.lines(UNUSED), *worker.lines(UNUSED)])
-        until(lambda: 'anneal_dead_letters{queue="anneal-dead.fifo"}' in scraped(worker), told=lambda: scraped(worker))
-        until(lambda: (left(queue), left(dead)) == (0, 1), told=lambda: f"{left(queue)} messages, dead letters {letters(dead)}")
+        until(lambda: 'anneal_dead_letters{queue="anneal-dead.fifo"}' in scraped(worker), lambda: scraped(worker))
+        until(lambda: (left(queue), left(dead)) == (0, 1), lambda: f"{left(queue)} messages, dead letters {letters(dead)}")
         assert server.process
         server.process.send_signal(signal.SIGTERM)
     server.stop()
@@ -111,7 +111,6 @@ def letters(dead: SqsQueue) -> list[str]:
     return [each.body for each in dead.receive(10, 0, 0)]
 
 
-@pytest.mark.slow
 def test_dead_letters_are_listed_and_asked_for_again(open_fleet: OpenFleet, queue: SqsQueue) -> None:
     fleet = open_fleet(1)
     run = queue.put(Job(fleet.target(0), "replay", actor="ops"))

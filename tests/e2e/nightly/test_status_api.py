@@ -19,9 +19,10 @@ from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import config_map
 from tests.e2e.killed_runs import outlive
 from tests.e2e.one_target import STATES, Shop
-from tests.e2e.serve_process import PATIENCE, ROOT, TOKEN, Serving, until
+from tests.e2e.serve_process import ROOT, TOKEN, Serving
 from tests.e2e.status_api import OTHER, READ, bearer, metrics, pushed
 from tests.in_process import ran
+from tests.patience import PATIENCE, until
 from tests.rooms.cluster.faulty_proxy import Handler
 
 CANARY = "canary-4f90ac-value"
@@ -38,7 +39,7 @@ def read(server: Serving, path: str, token: str = READ) -> Any:
         answers.append(answer)
         return LATE not in json.dumps(answer)
 
-    until(fresh, told=server.log.read_text)
+    until(fresh, server.log.read_text)
     return answers[-1]
 
 
@@ -59,14 +60,14 @@ def ended(server: Serving, run: str) -> dict[str, Any]:
         found.update(answer)
         return status == 200 and answer["status"] == "ended"
 
-    until(reached, told=lambda: f"{found}\n{server.log.read_text()[-3000:]}")
+    until(reached, lambda: f"{found}\n{server.log.read_text()[-3000:]}")
     return found
 
 
 def test_a_push_and_a_replay_are_followed_to_the_record_that_they_leave(serving: Serving, shop: Shop) -> None:
     first = shop.push(config_map(shop.name, "a"))
     serving.start().ready()
-    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], told=serving.log.read_text)
+    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], serving.log.read_text)
     second = shop.push(config_map(shop.name, "a", {"key": "2"}))
     run = pushed(serving, shop, second)
     told = ended(serving, run)
@@ -107,23 +108,23 @@ def test_a_lost_record_is_found_and_the_run_after_it_prunes_by_itself(serving: S
     """The first run prunes nothing and says so; the next one comes soon, without a push or a person."""
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
     serving.start().ready()
-    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], told=serving.log.read_text)
+    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], serving.log.read_text)
     shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"))
     shop.kubectl.run("delete", "configmap", state_name(shop.name), "-n", STATES)
     run = replay(serving, shop.name)
     told = ended(serving, run)
     assert (told["run"], told["outcome"], told["counts"]) == (run, "applied", {"created": 1, "unchanged": 1, "skipped": 1}), told
     assert told["changed"] == [f"ConfigMap/{shop.name}/b create"]
-    until(lambda: serving.runs(run=run), told=serving.log.read_text)  # the answer comes first, then the line
+    until(lambda: serving.runs(run=run), serving.log.read_text)  # the answer comes first, then the line
     (line,) = serving.runs(run=run)
     assert (line["outcome"], line["counts"]) == ("applied", told["counts"])
     assert line["note"].startswith("1 object written; 1 object that git doesn't declare is kept, for the state was missing")
-    until(lambda: sorted(shop.labelled()) == [f"ConfigMap/{shop.name}/a", f"ConfigMap/{shop.name}/b"], told=serving.log.read_text)
-    until(lambda: len(read(serving, f"/api/targets/{shop.name}")["state"]["history"]) == 2, told=serving.log.read_text)
+    until(lambda: sorted(shop.labelled()) == [f"ConfigMap/{shop.name}/a", f"ConfigMap/{shop.name}/b"], serving.log.read_text)
+    until(lambda: len(read(serving, f"/api/targets/{shop.name}")["state"]["history"]) == 2, serving.log.read_text)
     newest, oldest = read(serving, f"/api/targets/{shop.name}")["state"]["history"]
     assert (oldest["id"], oldest["counts"]) == (run, told["counts"])
     assert (newest["trigger"], newest["counts"]) == ("tick", {"unchanged": 2, "pruned": 1})
-    until(lambda: changed(serving, shop) == {"created": "3.0", "pruned": "1.0"}, told=lambda: metrics(serving))  # two by the first run
+    until(lambda: changed(serving, shop) == {"created": "3.0", "pruned": "1.0"}, lambda: metrics(serving))  # two by the first run
 
 
 def changed(server: Serving, shop: Shop) -> dict[str, str]:
@@ -160,8 +161,8 @@ def test_a_token_sees_its_own_targets_and_a_broken_cluster_is_a_row(serving: Ser
     for path in (f"/api/targets/{shop.name}", f"/api/runs/{shop.name}.0123456789ab", "/api/targets/lost"):
         assert serving.send("GET", path, headers=bearer(OTHER))[0] == 403
     assert serving.send("POST", f"/replay/{shop.name}", b"{}", bearer(READ))[0] == 403
-    until(lambda: 'anneal_target_failures{target="lost"} 1.0' in metrics(serving), told=lambda: metrics(serving))
-    until(lambda: f'anneal_target_failures{{target="{shop.name}"}} 0.0' in metrics(serving), told=lambda: metrics(serving))
+    until(lambda: 'anneal_target_failures{target="lost"} 1.0' in metrics(serving), lambda: metrics(serving))
+    until(lambda: f'anneal_target_failures{{target="{shop.name}"}} 0.0' in metrics(serving), lambda: metrics(serving))
 
 
 def test_a_cluster_that_hangs_is_told_as_it_was_seen_last_and_pushes_are_taken(
@@ -174,7 +175,7 @@ def test_a_cluster_that_hangs_is_told_as_it_was_seen_last_and_pushes_are_taken(
     commit = shop.push(config_map(shop.name, "a"))
     serving.start().ready()
     paths = f"/api/targets/{shop.name}", "/api/targets", f"/api/deliveries?target={shop.name}"
-    until(lambda: read(serving, paths[0])["recorded"], told=serving.log.read_text)
+    until(lambda: read(serving, paths[0])["recorded"], serving.log.read_text)
     ended(serving, pushed(serving, shop, commit))
     whole, page, deliveries = (read(serving, path) for path in paths)
     assert (whole["trouble"], page["targets"][0]["trouble"], deliveries["unread"]) == (None, None, [])
@@ -202,7 +203,7 @@ def test_a_replay_taken_by_a_killed_worker_is_run_by_the_next(serving: Serving, 
     """First one that never read it, then workers killed at whatever they do; each request ends, and is recorded once at most."""
     first = shop.push(config_map(shop.name, "a"))
     serving.start().ready()
-    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], told=serving.log.read_text)
+    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], serving.log.read_text)
     second = shop.push(config_map(shop.name, "a", {"key": "2"}))
     ended(serving, pushed(serving, shop, second))
     worker = serving.pid("worker")
@@ -215,7 +216,7 @@ def test_a_replay_taken_by_a_killed_worker_is_run_by_the_next(serving: Serving, 
         asked.append(replay(serving, shop.name, commit=commit))
         serving.kill("worker")
         outlive(shop)
-        until(lambda: "anneal_outbox_kept 0.0" in metrics(serving), told=serving.log.read_text)
+        until(lambda: "anneal_outbox_kept 0.0" in metrics(serving), serving.log.read_text)
         assert shop.state().commit == commit, serving.log.read_text()
     recorded = [run.id for run in shop.state().history]
     assert [recorded.count(run) for run in asked] == [1] * len(asked)
@@ -225,7 +226,7 @@ def test_the_gap_and_the_orphans_are_looked_at_now_and_shown_to_readers_alone(se
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": shop.name}, "stringData": {"key": CANARY}}
     commit = shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"), secret)
     serving.start().ready()
-    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], told=serving.log.read_text)
+    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], serving.log.read_text)
     ended(serving, pushed(serving, shop, commit))
     data = {"data": {"key": "by hand"}, "metadata": {"annotations": {"note": CANARY}}}
     shop.kubectl.run(

@@ -14,10 +14,11 @@ from handler.state.record import Attempt
 from tests.e2e.documents import config_map, deployment, service
 from tests.e2e.one_target import PATH, STATES, Shop
 from tests.e2e.rbac_rights import ALL, allow
-from tests.e2e.serve_process import TOKEN, Serving, until
+from tests.e2e.serve_process import TOKEN, Serving
 from tests.e2e.status_api import bearer, metrics
 from tests.e2e.workload_status import fated
 from tests.fakes.clock import NEVER
+from tests.patience import until
 
 
 def test_health_is_degraded_by_a_deleted_object_once_no_attempt_is_open_and_healthy_once_it_is_back(shop: Shop, watching: Any) -> None:
@@ -76,13 +77,11 @@ def test_a_server_reports_target_health_in_api_metrics_and_log(shop: Shop, tmp_p
     server.config.write_text(json.dumps(_served(shop)))
     try:
         server.start().ready()
-        until(lambda: _row(server)["health"] == "healthy", told=server.log.read_text)
+        until(lambda: _row(server)["health"] == "healthy", server.log.read_text)
         shop.kubectl.run("delete", "deployment", "api", "-n", shop.name)
-        until(lambda: _row(server)["health"] == "degraded", told=server.log.read_text)
-        until(
-            lambda: f'anneal_target_health{{health="degraded",target="{shop.name}"}} 1.0' in metrics(server), told=lambda: metrics(server)
-        )
-        until(lambda: _whole(server, shop)["trouble"] is None, told=server.log.read_text)
+        until(lambda: _row(server)["health"] == "degraded", server.log.read_text)
+        until(lambda: f'anneal_target_health{{health="degraded",target="{shop.name}"}} 1.0' in metrics(server), lambda: metrics(server))
+        until(lambda: _whole(server, shop)["trouble"] is None, server.log.read_text)
         told = _whole(server, shop)
         assert told["state"]["status"]["phase"] == "applied"
         assert "is not there" in told["state"]["health"]["worst"][0]

@@ -16,8 +16,8 @@ from tests.e2e.documents import deployment, service
 from tests.e2e.health_watch import Watching
 from tests.e2e.one_target import STATES, Shop
 from tests.e2e.rbac_rights import ALL, allow
-from tests.e2e.serve_process import until
 from tests.e2e.workload_status import fated
+from tests.patience import until
 
 
 def said(caplog: pytest.LogCaptureFixture, message: str) -> list[logging.LogRecord]:

@@ -14,9 +14,9 @@ from infra.controlplane.servers import Layout
 from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import Document, config_map, definition, deployment, job, namespace, offer, service
 from tests.e2e.one_target import DONE, Shop, told
-from tests.e2e.serve_process import until
 from tests.e2e.test_wait_health import PATIENT, failed
 from tests.e2e.workload_status import fated, made_ready, stand_still
+from tests.patience import until
 
 WATCHES = 4
 """Of 50 seconds each, in the time of such a wait, and one that was cut."""

@@ -23,9 +23,9 @@ from tests.e2e.documents import config_map
 from tests.e2e.one_target import Shop, told
 from tests.e2e.rollback_commits import deployed, good
 from tests.e2e.rollback_commits import hanging as endless
+from tests.patience import PATIENCE
 
 LONG = Wait(timeout=600.0, progress_timeout=600.0)
-PATIENCE = 120.0
 
 
 class Noticed:

@@ -82,7 +82,6 @@ class Queued(Deployments):
             self.model.close()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(TIMEOUT)
 def test_the_laws_hold_on_a_queue_whatever_happens() -> None:
     with queued():

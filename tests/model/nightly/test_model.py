@@ -10,7 +10,6 @@ from tests.model.simulated_time import simulated
 from tests.model.state_machine import Deployments
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(TIMEOUT)
 def test_the_laws_hold_whatever_happens() -> None:
     with simulated():

@@ -71,7 +71,6 @@ MEETING = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", MUTANTS)
 def test_a_handler_without_one_of_its_laws_is_noticed(what: str) -> None:
     name, mutant, told = MUTANTS[what]

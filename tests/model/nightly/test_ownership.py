@@ -14,7 +14,6 @@ from tests.model.searching import BUDGET, TIMEOUT, profile
 from tests.model.simulated_time import simulated
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(TIMEOUT)
 def test_what_is_declared_is_never_deleted_whatever_is_renamed_moved_or_retired() -> None:
     with simulated():
@@ -35,7 +34,6 @@ MUTANTS: dict[str, tuple[str, Any, str]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", MUTANTS)
 def test_a_handler_without_one_of_its_laws_of_owning_is_noticed(what: str) -> None:
     name, mutant, seen = MUTANTS[what]

@@ -64,7 +64,6 @@ def short(examples: int) -> settings:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.timeout(TIMEOUT)
 def test_the_laws_hold_on_a_real_cluster(connection: ClusterConnection) -> None:

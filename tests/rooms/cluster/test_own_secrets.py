@@ -16,7 +16,7 @@ from handler.config.remote_secrets import Fetch, SecretClocks
 from handler.config.secret_rotation import Rotation
 from handler.config.settings import Settings, WebhookSettings
 from handler.model.errors import SecretUnavailable
-from tests.e2e.serve_process import until
+from tests.patience import until
 
 pytestmark = pytest.mark.usefixtures("waited_for")
 OLD, NEW = "CANARY-old-secret-value", "CANARY-new-secret-value"

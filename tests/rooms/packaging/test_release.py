@@ -41,7 +41,6 @@ def test_a_release_is_whole_and_its_checksums_hold(release: Path) -> None:
     assert {name: hashlib.sha256((release / name).read_bytes()).hexdigest() for name in sums} == sums
 
 
-@pytest.mark.slow
 def test_the_same_commit_gives_the_same_bytes_in_another_place(release: Path, tmp_path: Path) -> None:
     """Another checkout, another umask, another time zone, another time of its files, other hashes of strings."""
     clone = clone_to(tmp_path / "checkout")
@@ -93,7 +92,6 @@ def registry() -> Iterator[str]:
             served.terminate()
 
 
-@pytest.mark.slow
 def test_the_chart_is_pushed_as_an_artifact_and_installed_from_its_digest(release: Path, registry: str, tmp_path: Path) -> None:
     command = [str(ROOT / "scripts" / "release"), "push", str(release), f"oci://{registry}/charts", "--plain-http"]
     pushed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

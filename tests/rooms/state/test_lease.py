@@ -160,7 +160,6 @@ def judged(trial: Callable[[Held], None], objects: StateObjects, place: str) -> 
             held.lease.hand_over()
 
 
-@pytest.mark.slow
 def test_a_stopped_process_notices_on_waking_that_its_lease_is_gone(kubeconfig: Path, real: StateObjects, namespace: str) -> None:
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=hold, args=(str(kubeconfig), namespace, theirs))

@@ -67,7 +67,6 @@ def test_no_header_moves_a_path_out_of_what_a_proxy_publishes(door: Serving, hea
         assert connection.recv(4096).split()[1] == b"404"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "begun", [b"POST /webhooks/github HTTP/1.1\r\n", POST + b"Content-Length: 100000\r\n\r\n"], ids=["headers", "body"]
 )

@@ -21,8 +21,8 @@ from typing import Self
 import pytest
 
 from tests.e2e.cli.conftest import Shop, document
-from tests.e2e.serve_process import PATIENCE
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE
 
 COLUMNS = 80
 QUESTION = "[y/N]: "
@@ -53,7 +53,6 @@ class Terminal:
             self._process = subprocess.Popen(command, stdin=given, stdout=stdout, stderr=theirs, env=env, start_new_session=True)
         os.close(theirs)
         self.shown = ""
-        self._end = time.monotonic() + PATIENCE
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +88,8 @@ class Terminal:
         return self._process.wait(PATIENCE), self.shown
 
     def _read(self) -> Iterator[None]:
-        while time.monotonic() < self._end:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
             try:
                 part = os.read(self._ours, 65536) if wait([self._ours], 1.0) else b""
             except OSError:  # the other end is closed

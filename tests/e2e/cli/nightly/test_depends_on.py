@@ -14,7 +14,8 @@ import pytest
 
 from infra.githost import Work
 from tests.e2e.cli.conftest import Shop, document
-from tests.e2e.serve_process import PATIENCE, ROOT, until
+from tests.e2e.serve_process import ROOT
+from tests.patience import PATIENCE, until
 
 INFRA = """\
   - name: infra
@@ -114,9 +115,9 @@ def test_a_target_that_runs_at_an_interval_waits_for_one_that_does_not(two: Two,
     environ = {**os.environ, "KUBECONFIG": str(two.shop.cli.kubeconfig)}
     with log.open("wb") as said, subprocess.Popen(command, cwd=ROOT, env=environ, stderr=said) as process:
         try:
-            until(lambda: state(two).get("phase") == "waiting", told=log.read_text)
+            until(lambda: state(two).get("phase") == "waiting", log.read_text)
             two.shop.cli("apply", "infra", "--yes")
-            until(lambda: state(two).get("phase") == "applied", told=log.read_text)
+            until(lambda: state(two).get("phase") == "applied", log.read_text)
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0, log.read_text()

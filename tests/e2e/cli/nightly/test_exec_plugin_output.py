@@ -18,8 +18,8 @@ import yaml
 from tests.e2e.cli.conftest import Shop
 from tests.e2e.cli.incident_shell import Night
 from tests.e2e.cli.prompts import typed
-from tests.e2e.serve_process import PATIENCE, until
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 
 CANARY = "CANARY-only-the-plugin-knows"
 UNCHECKED = "the API server's certificate isn't checked (insecure-skip-tls-verify)"
@@ -70,7 +70,7 @@ def served(shop: Shop, kubeconfig: Path, log: Path) -> list[str]:
     ]
     with log.open("wb") as said, subprocess.Popen(command, stdout=said, stderr=said) as server:
         try:
-            until(lambda: "applied" in shop.cli("status", "shop").stdout.splitlines()[0], told=log.read_text)
+            until(lambda: "applied" in shop.cli("status", "shop").stdout.splitlines()[0], log.read_text)
         finally:
             server.send_signal(signal.SIGTERM)
         assert server.wait(PATIENCE) == 0, log.read_text()

@@ -15,8 +15,8 @@ import pytest
 
 from handler import __version__
 from tests.e2e.cli.conftest import Shop, document
-from tests.e2e.serve_process import PATIENCE, until
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 from tests.terminal import too_wide, typed
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -75,7 +75,7 @@ def test_the_commands_that_init_prints_lead_to_a_serving_server(shop: Shop, plac
     with (place / "log").open("wb") as log:
         served = subprocess.Popen(["sh", "-ec", f"{export}\nexec {serve}"], cwd=place, env=env, stderr=log)
         try:
-            until(lambda: kubectl.has("cm", "three", shop.namespace), told=(place / "log").read_text)
+            until(lambda: kubectl.has("cm", "three", shop.namespace), (place / "log").read_text)
         finally:
             served.send_signal(signal.SIGTERM)
             assert served.wait(PATIENCE) == 0
@@ -89,7 +89,7 @@ def test_without_webhooks_the_commands_that_init_prints_apply(shop: Shop, place:
     with (place / "log").open("wb") as log:
         running = subprocess.Popen(shlex.split(run), cwd=place, env=env, stdout=log, stderr=log)
         try:
-            until(lambda: kubectl.has("cm", "three", shop.namespace), told=(place / "log").read_text)
+            until(lambda: kubectl.has("cm", "three", shop.namespace), (place / "log").read_text)
         finally:
             running.send_signal(signal.SIGTERM)
             running.wait(PATIENCE)
@@ -103,7 +103,7 @@ def test_doctor_tells_of_a_real_server_and_of_one_that_is_gone(shop: Shop, place
     command = [sys.executable, "-m", "handler", "serve", "--bind", "127.0.0.1:0"]
     with log.open("wb") as said, subprocess.Popen(command, env=env, stderr=said) as served:
         try:
-            until(lambda: "applied" in shop.cli("status", "shop").stdout.splitlines()[0], told=log.read_text)
+            until(lambda: "applied" in shop.cli("status", "shop").stdout.splitlines()[0], log.read_text)
             lines = [json.loads(line) for line in log.read_text().splitlines()]
             (port,) = [line["port"] for line in lines if line["message"] == "listening"]
             asking = replace(shop.cli, environ={"CI": token, "ANNEAL_SERVER": f"http://127.0.0.1:{port}", "ANNEAL_TOKEN": token})

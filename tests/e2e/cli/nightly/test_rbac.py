@@ -19,8 +19,8 @@ from handler.render.sandbox import Sandbox
 from handler.state.configmap import INSTALLATION
 from tests.e2e.cli.conftest import Shop, crash_looping
 from tests.e2e.cli.test_rbac import _renamed, account, granted  # noqa: F401 - fixtures, too
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 
 def test_check_names_each_missing_right(shop: Shop, account: Path) -> None:

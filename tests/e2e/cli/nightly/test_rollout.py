@@ -8,11 +8,9 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-
 from tests.e2e.cli.conftest import Shop
-from tests.e2e.serve_process import PATIENCE, until
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 
 NEVER = {"path": "{.data.value}", "name": "changed", "value": {"static": "another"}}
 SEEN = {"path": "{.metadata.labels.seen}", "name": "seen", "value": {"static": "yes"}}
@@ -73,7 +71,6 @@ def test_a_rolled_back_rollout_is_a_failure_with_its_cause(shop: Shop) -> None:
     assert lines[-1].startswith(f"rollback: {bad[:12]} failed: ")
 
 
-@pytest.mark.slow
 def test_a_rollout_that_goes_on_is_followed_to_its_end(shop: Shop, kubectl: Kubectl) -> None:
     """The run is another process's, as it always is where a person watches."""
     rolled(shop, timeout=600, met=SEEN)

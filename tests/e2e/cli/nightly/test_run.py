@@ -16,8 +16,9 @@ from handler.model.errors import Stopping
 from handler.model.names import state_name
 from tests.e2e.cli.conftest import Shop
 from tests.e2e.heartbeats import looked_after
-from tests.e2e.serve_process import PATIENCE, ROOT, until
+from tests.e2e.serve_process import ROOT
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 
 BROKEN = """\
   - name: broken
@@ -74,16 +75,16 @@ def test_run_at_an_interval_corrects_drift_and_no_failure_ends_it(shop: Shop, ku
         return found.stdout if found.returncode == 0 else ""
 
     with staying(shop, log):
-        until(lambda: one() == "1", told=log.read_text)
+        until(lambda: one() == "1", log.read_text)
         kubectl.run("delete", "cm", "one", "-n", shop.namespace)
-        until(lambda: one() == "1", told=log.read_text)
+        until(lambda: one() == "1", log.read_text)
         shop.declare("one", "two", "three", value="2")
         shop.push("Second")
-        until(lambda: one() == "2", told=log.read_text)
+        until(lambda: one() == "2", log.read_text)
         head = shop.work.head()
-        until(lambda: [line for line in runs(log) if line["outcome"] == "applied" and line["commit"] == head], told=log.read_text)
-        until(lambda: any(line["target"] == "broken" for line in runs(log)), told=log.read_text)
-        until(lambda: looked_after(kubectl, shop.namespace) == {"shop", "broken"}, told=log.read_text)
+        until(lambda: [line for line in runs(log) if line["outcome"] == "applied" and line["commit"] == head], log.read_text)
+        until(lambda: any(line["target"] == "broken" for line in runs(log)), log.read_text)
+        until(lambda: looked_after(kubectl, shop.namespace) == {"shop", "broken"}, log.read_text)
     ends = runs(log)
     assert {line["outcome"] for line in ends if line["target"] == "broken"} == {"failed"}
     assert [line["commit"] for line in ends if line["outcome"] == "applied"][-1] == shop.work.head()
@@ -110,5 +111,5 @@ def test_run_at_an_interval_runs_only_the_named_targets(shop: Shop, tmp_path: Pa
     with_a_broken_one(shop)
     log = tmp_path / "log"
     with staying(shop, log, "shop"):
-        until(lambda: len(runs(log)) >= 2, told=log.read_text)
+        until(lambda: len(runs(log)) >= 2, log.read_text)
     assert {line["target"] for line in runs(log)} == {"shop"}

@@ -24,7 +24,7 @@ import pytest
 
 from tests.e2e.cli.conftest import Shop, document
 from tests.e2e.cli.status_server import configure, server
-from tests.e2e.serve_process import PATIENCE, until
+from tests.patience import PATIENCE, until
 from tests.terminal import screen
 
 COLUMNS = 80
@@ -164,7 +164,7 @@ def test_status_names_a_running_server_and_one_that_has_ended_by_its_heartbeat(s
     shop.cli("apply", "shop")
     assert "no server has ever looked after it" in shop.cli("status", "shop").stdout
     with server(shop, "run", "shop", "--trigger", "interval", "--interval", "2s") as log:
-        until(lambda: table(shop)["shop"]["LOOKED"] != "-", told=log.read_text)
+        until(lambda: table(shop)["shop"]["LOOKED"] != "-", log.read_text)
         page = shop.cli("status", "shop").stdout
         assert re.search(r"next: nothing to do\n", page)
         assert re.search(rf"server: +{socket.gethostname()}_\d+ \(\S+\) looked \d+ s ago", page)
@@ -180,7 +180,7 @@ def test_status_names_a_running_server_and_one_that_has_ended_by_its_heartbeat(s
 def test_serve_renews_its_heartbeat_and_has_a_metric_of_it(shop: Shop) -> None:
     configure(shop, {"name": "shop"}, metrics={"bind": "127.0.0.1:0"}, healthInterval="0s")
     with server(shop, "serve", "--bind", "127.0.0.1:0") as log:
-        until(lambda: table(shop)["shop"]["LOOKED"] != "-", told=log.read_text)
+        until(lambda: table(shop)["shop"]["LOOKED"] != "-", log.read_text)
         listening = next(json.loads(line) for line in log.read_text().splitlines() if "listening for metrics" in line)
         address = f"http://{listening['host']}:{listening['port']}/metrics"
         shown = urlopen(address).read().decode()
@@ -209,9 +209,9 @@ def test_status_watch_prints_a_line_a_change_without_a_terminal(shop: Shop) -> N
     env = {**os.environ, "ANNEAL_CONFIG": str(shop.cli.config), "KUBECONFIG": str(shop.cli.kubeconfig), "PYTHONUNBUFFERED": "1"}
     with log.open("wb") as out, subprocess.Popen([sys.executable, "-m", "handler", "status", "--watch"], stdout=out, env=env) as watching:
         try:
-            until(lambda: "phase=never-ran" in log.read_text(), told=log.read_text)
+            until(lambda: "phase=never-ran" in log.read_text(), log.read_text)
             shop.cli("apply")
-            until(lambda: "phase=applied" in log.read_text().splitlines()[-1], told=log.read_text)
+            until(lambda: "phase=applied" in log.read_text().splitlines()[-1], log.read_text)
         finally:
             watching.send_signal(signal.SIGINT)
     assert re.match(r"\S+Z shop phase=never-ran health=- commit=- head=- drift=- held=- level=off\n", log.read_text())

@@ -22,9 +22,9 @@ from infra.githost import Host, Work
 from tests.e2e.cli.conftest import Shop, crash_looping, document
 from tests.e2e.cli.incident_shell import BUSY, TROUBLE, UNKNOWN, WELL, Night
 from tests.e2e.cli.status_server import configure
-from tests.e2e.serve_process import PATIENCE, until
 from tests.e2e.tcp_gate import Gate, kubeconfig_through
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 
 AGAIN = "anneal apply shop"
 YES = [("[y/N]", "y")]
@@ -177,8 +177,8 @@ def test_a_killed_worker_that_still_holds_the_lease(alone: Night) -> None:
     held_by_a_finalizer(alone)
     alone.shop.configure(top="leaseDuration: 6s")
     with applying(alone) as running:
-        until(lambda: "works on it now" in alone.page(), told=alone.page)
-        until(lambda: "pruning" in alone.page().splitlines()[0], told=alone.page)
+        until(lambda: "works on it now" in alone.page(), alone.page)
+        until(lambda: "pruning" in alone.page().splitlines()[0], alone.page)
         os.kill(running.pid, signal.SIGKILL)
     told = alone.says("holds it and hasn't renewed for")
     assert told.command == "anneal unlock shop"
@@ -194,7 +194,7 @@ def test_a_server_that_has_ended(served: Night, ends: signal.Signals) -> None:
     shop, kubectl = served.shop, served.kubectl
     command = [sys.executable, "-m", "handler", "run", "--trigger", "interval", "--interval", "2s"]
     with subprocess.Popen(command, env=served.environ(), stderr=subprocess.DEVNULL) as running:
-        until(lambda: "works" not in served.page() and shop.cli.json("status", "shop")["server"]["runs"], told=served.page)
+        until(lambda: "works" not in served.page() and shop.cli.json("status", "shop")["server"]["runs"], served.page)
         served.is_well()
         running.send_signal(ends)
         running.wait(PATIENCE)
@@ -313,13 +313,13 @@ def test_a_forgotten_suspend(served: Night) -> None:
     with served.watched():
         shop.declare("one", value="2")
         head = shop.push("After the freeze")
-        until(lambda: f"git:       {head[:12]}" in served.page(), told=served.page)
+        until(lambda: f"git:       {head[:12]}" in served.page(), served.page)
         shown = served.page()
         assert "release freeze" in shown
         (command,) = [line.strip() for line in shown.splitlines() if line.startswith("    ")]
         assert command == "anneal resume shop"
         served.types(command)
-        until(lambda: f"commit:    {head[:12]}" in served.page(), told=served.page)
+        until(lambda: f"commit:    {head[:12]}" in served.page(), served.page)
         served.is_well()
 
 
@@ -379,5 +379,5 @@ def test_a_record_that_may_not_be_read(alone: Night) -> None:
     told = theirs.says(f"ConfigMap/{shop.namespace}/anneal-shop", "403", codes=(UNKNOWN,))
     assert "rights" in theirs.types(told.command, codes=(1,))
     kubectl.grant(shop.cli("rbac", "--service-account", f"{shop.namespace}/anneal").stdout)
-    until(lambda: "applied" in theirs.page().splitlines()[0], told=theirs.page)
+    until(lambda: "applied" in theirs.page().splitlines()[0], theirs.page)
     theirs.is_well()

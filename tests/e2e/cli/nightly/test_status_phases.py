@@ -15,8 +15,8 @@ from typing import Any
 from handler.model.names import state_name
 from handler.state.configmap import SUMMARY
 from tests.e2e.cli.conftest import Shop, document
-from tests.e2e.serve_process import until
 from tests.kubectl import Kubectl
+from tests.patience import until
 
 SEEN = {"fieldComparisons": {"expectedValues": [{"path": "{.metadata.labels.seen}", "value": {"static": "yes"}}]}}
 """Met when the test says so."""
@@ -82,7 +82,7 @@ def test_a_rollout_says_its_step_and_its_share_until_it_has_ended(shop: Shop, ku
     release(shop, "2", action="Canary", steps=[{"weight": 25, "for": "0s"}, {"weight": 50, "for": "0s"}], success=[SEEN])
     where = rf"shop: rolling out for \d+ \w+: main, api: Canary Deployment/{shop.namespace}/api at 25 %\n"
     with applying(shop) as run:
-        until(lambda: shares(shop) == [25], told=lambda: text(shop))
+        until(lambda: shares(shop) == [25], lambda: text(shop))
         assert re.match(where, text(shop)), text(shop)
         assert (state(shop)["status"]["phase"], summed_phase(shop, kubectl)) == ("rolling-out", "rolling-out")
         assert f"> api  Canary Deployment/{shop.namespace}/api: under way at 25 % for" in shop.cli("rollout").stdout
@@ -125,7 +125,7 @@ def let_go(shop: Shop, kubectl: Kubectl) -> None:
 def test_a_prune_that_waits_names_the_object_and_its_finalizers_meanwhile(shop: Shop, kubectl: Kubectl) -> None:
     prunes_slowly(shop)
     with applying(shop) as run:
-        until(lambda: state(shop)["status"]["phase"] == "pruning", told=lambda: text(shop))
+        until(lambda: state(shop)["status"]["phase"] == "pruning", lambda: text(shop))
         said = rf"pruning:   \| ConfigMap/{shop.namespace}/slow: {WAITS}; kubectl get ConfigMap/slow"
         assert re.search(said, text(shop)), text(shop)
         assert re.search(WAITS, state(shop)["status"]["message"])
@@ -152,7 +152,7 @@ def test_a_step_that_waits_for_a_deletion_says_what_holds_it(shop: Shop, kubectl
     shop.configure("rollout: rollout.yaml")
     shop.push("A rollout")
     with applying(shop) as run:
-        until(lambda: "finalizers" in text(shop), told=lambda: text(shop))
+        until(lambda: "finalizers" in text(shop), lambda: text(shop))
         assert re.match(rf"shop: rolling out for \d+ \w+: main, slow: DeleteIfExist ConfigMap/{shop.namespace}/slow\n", text(shop))
         assert re.search(rf"DeleteIfExist ConfigMap/{shop.namespace}/slow under way: “ConfigMap/{shop.namespace}/slow {WAITS}", text(shop))
         let_go(shop, kubectl)

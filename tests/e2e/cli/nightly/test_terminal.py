@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.e2e.cli.conftest import Shop
 from tests.e2e.cli.prompts import typed
-from tests.e2e.serve_process import PATIENCE, until
 from tests.kubectl import Kubectl
+from tests.patience import PATIENCE, until
 
 
 def test_apply_on_a_terminal_asks_before_a_prune(shop: Shop, kubectl: Kubectl) -> None:
@@ -45,7 +45,7 @@ def test_serve_runs_its_targets_until_sigterm(shop: Shop, kubectl: Kubectl, tmp_
     log = tmp_path / "log"
     with log.open("wb") as said, subprocess.Popen([sys.executable, "-m", "handler", "serve", *options], stderr=said) as served:
         try:
-            until(lambda: "applied" in shop.cli("status", "shop").stdout.splitlines()[0], told=log.read_text)
+            until(lambda: "applied" in shop.cli("status", "shop").stdout.splitlines()[0], log.read_text)
         finally:
             served.send_signal(signal.SIGTERM)
         assert served.wait(PATIENCE) == 0, log.read_text()

@@ -18,7 +18,7 @@ from infra.container.tools import missing
 from infra.renderers import build as rendering
 from tests.fakes.signed_webhooks import github_headers, github_push
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.skipif(bool(missing()), reason=missing() or "it can be built")]
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.skipif(bool(missing()), reason=missing() or "it can be built")]
 NOBODY = "65532"
 
 

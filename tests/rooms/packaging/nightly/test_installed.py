@@ -18,8 +18,6 @@ from handler import __version__
 from tests.patience import PATIENCE, until
 from tests.uv import uv
 
-pytestmark = pytest.mark.slow
-
 MANIFEST = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: front}\ndata: {colour: blue}\n"
 NOWHERE = """
 apiVersion: v1

@@ -46,7 +46,6 @@ def most_resident(pid: int) -> int:
     return int(line.split()[1]) * 1024
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("framing", "frame"),
     [("Transfer-Encoding: chunked", chunk), (f"Content-Length: {GIGABYTE}", bytes), (f"Content-Length: {10**12}", bytes)],
@@ -69,7 +68,6 @@ def test_a_gigabyte_is_cut_off_everywhere_at_the_cap_and_memory_stays_flat(
     assert serving.web() == web, "nothing was killed for it"
 
 
-@pytest.mark.slow
 def test_signed_bodies_of_a_million_values_are_refused_before_they_are_read(serving: Serving) -> None:
     """`{"":[]}` is seven bytes, and 300 in memory; one character beyond the BMP makes four bytes of each."""
     web, kept = serving.web(), []
@@ -90,7 +88,6 @@ def test_signed_bodies_of_a_million_values_are_refused_before_they_are_read(serv
     assert most_resident(web) - before < 600 * MIB
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("silent", [False, True], ids=["one byte a second", "nothing more"])
 def test_slow_bodies_on_every_route_are_cut_while_others_are_answered(serving: Serving, silent: bool) -> None:
     """Fewer of them than the door has threads: who comes meanwhile isn't made to wait for the cut."""
