@@ -18,7 +18,7 @@ from handler.inspect.inspector import Inspector
 from handler.render.sandbox import Sandbox
 from handler.state.configmap import INSTALLATION
 from tests.e2e.cli.conftest import Shop, crash_looping
-from tests.e2e.cli.test_rbac import _renamed, account, granted  # noqa: F401 - fixtures, too
+from tests.e2e.cli.test_rbac import _renamed, account, crd, granted  # noqa: F401 - fixtures, too
 from tests.kubectl import Kubectl
 from tests.patience import until
 

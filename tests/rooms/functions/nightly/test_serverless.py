@@ -9,7 +9,7 @@ import pytest
 
 from handler.functions.gateway import SAFETY
 from handler.inspect.plan_questions import PATIENCE
-from tests.rooms.functions.test_serverless import FUNCTIONS, checkout, made, of_type, run, template  # noqa: F401 - fixtures, too
+from tests.rooms.functions.test_serverless import FUNCTIONS, checkout, made, of_type, out, run, template  # noqa: F401 - fixtures, too
 
 
 def test_a_function_runs_as_the_package_was_made_for(made: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from handler.render.programs import program_supervisor
 from infra.gobuild import report
 from tests.patience import until
 from tests.rooms.render.sandbox_privileges import HOSTILE, ROOT, Ground, Stage
-from tests.rooms.render.test_program_sandbox import QUICK, _home, _processes, ground, stage  # noqa: F401 - fixtures, too
+from tests.rooms.render.test_program_sandbox import QUICK, _home, _processes, ground, shared, stage  # noqa: F401 - fixtures, too
 
 
 @pytest.mark.parametrize(("act", "reason"), [("memory", "memory"), ("flood", "output"), ("files", "output"), ("threads", "crash")])
