@@ -63,22 +63,19 @@ def judged(ways: Ways, state: State | None = None) -> bool:
     return is_overtaken(ways, shop(), state or blank(commit=C, reads_paths=PATHS), hinted)  # type: ignore[arg-type]  # what it asks of them
 
 
-def test_a_commit_on_the_way_to_the_head_that_the_target_reads_is_overtaken() -> None:
-    ways = Ways(FakeTree({"deploy/a.yaml": "two"}))
-    assert judged(ways)
+@pytest.mark.parametrize(
+    ("ways", "is_overtaken"),
+    [
+        (Ways(FakeTree({"deploy/a.yaml": "two"})), True),
+        (Ways(FakeTree({"deploy/a.yaml": "one", "README": "y"})), False),
+        (Ways(chart="2.0"), True),
+        (Ways(FakeTree({"deploy/a.yaml": "two"}), reached=False), False),
+    ],
+    ids=["read", "not read", "read elsewhere than in git", "not on the way"],
+)
+def test_a_commit_on_the_way_to_the_head_that_the_target_reads_is_overtaken(ways: Ways, is_overtaken: bool) -> None:
+    assert judged(ways) is is_overtaken
     assert ways.asked == [(C, B)]
-
-
-def test_a_commit_that_changes_nothing_that_the_target_reads_is_not() -> None:
-    assert not judged(Ways(FakeTree({"deploy/a.yaml": "one", "README": "y"})))
-
-
-def test_what_is_read_elsewhere_than_in_git_counts_too() -> None:
-    assert judged(Ways(chart="2.0"))
-
-
-def test_a_commit_that_the_head_does_not_lead_back_to_is_not() -> None:
-    assert not judged(Ways(FakeTree({"deploy/a.yaml": "two"}), reached=False))
 
 
 @pytest.mark.parametrize("question", ["ancestry", "tree"])

@@ -38,12 +38,6 @@ def test_an_end_is_posted_with_context_and_link_and_marked(records: Records, pos
     assert len(records.host.posted) == 1
 
 
-def test_the_oldest_is_posted_first(records: Records, posting: StatusPosting) -> None:
-    records.put(owed(B), owed(A, StatusState.SUPERSEDED))
-    posting.look(heard())
-    assert records.host.said == [(A, "superseded"), (B, "success")]
-
-
 def test_news_is_posted_without_a_question_and_the_rest_only_if_the_host_lacks_it(records: Records, posting: StatusPosting) -> None:
     records.put(owed(A))
     posting.look(heard(f"run-a/{A}"))
@@ -77,16 +71,20 @@ def test_a_commit_that_is_tried_again_is_pending_again(records: Records, posting
     assert records.host.said == [(A, "pending"), (A, "failure")] * 2
 
 
-def test_an_end_of_another_process_is_shown_again_after_a_pending_that_came_late(records: Records, posting: StatusPosting) -> None:
+@pytest.mark.parametrize("marked", [False, True])
+def test_an_end_of_another_process_is_shown_again_after_a_pending_that_came_late(
+    records: Records, posting: StatusPosting, *, marked: bool
+) -> None:
     records.put(owed(A, StatusState.PENDING, "being applied"))
 
     def meanwhile(status: CommitStatus) -> None:
         if status.state == StatusState.PENDING:
-            records.put(owed(A, posted=True))
+            records.host.posted.append(replace(status, state=StatusState.SUCCESS, text="3 created"))
+            records.put(owed(A, posted=marked))
 
     records.host.meets = meanwhile
     posting.look(heard(A))
-    assert records.host.said == [(A, "pending"), (A, "success")]
+    assert records.host.said == [(A, "success"), (A, "pending"), (A, "success")]
 
 
 def test_an_end_that_changed_while_it_was_posted_is_still_owed(records: Records, posting: StatusPosting) -> None:
@@ -128,19 +126,6 @@ def test_what_the_host_refuses_for_good_is_tried_once(
     assert records.host.posted == []
 
 
-@pytest.mark.parametrize(("status", "error"), [(404, AccessDenied), (409, Moved)])
-def test_what_may_be_taken_later_stays_owed(records: Records, posting: StatusPosting, status: int, error: type[Exception]) -> None:
-    records.put(owed(A))
-
-    def refuse(_status: CommitStatus) -> None:
-        raise HostRefusal.answered("API", "no", status, "no")
-
-    records.host.meets = refuse
-    with pytest.raises(error):
-        posting.look(heard())
-    assert [each.posted for each in records.statuses()] == [False]
-
-
 def test_a_commit_that_changes_nothing_has_one_status_for_all_its_targets(records: Records, posting: StatusPosting) -> None:
     for target in (0, 1):
         records.put(owed(C, StatusState.UNTOUCHED), target=target)
@@ -151,32 +136,17 @@ def test_a_commit_that_changes_nothing_has_one_status_for_all_its_targets(record
     assert all(each.posted for target in (0, 1) for each in records.statuses(target))
 
 
-def test_an_end_that_another_process_has_posted_and_not_marked_yet_is_shown_again_after_a_late_pending(
-    records: Records, posting: StatusPosting
-) -> None:
-    records.put(owed(A, StatusState.PENDING, "being applied"))
-
-    def meanwhile(status: CommitStatus) -> None:
-        if status.state == StatusState.PENDING:
-            records.host.posted.append(replace(status, state=StatusState.SUCCESS, text="3 created"))
-            records.put(owed(A))
-
-    records.host.meets = meanwhile
-    posting.look(heard(A))
-    assert records.host.said == [(A, "success"), (A, "pending"), (A, "success")]
-
-
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "raised", "said"),
     [
-        (HostRefusal.answered("API", "no", 404, "no"), [(B, "success"), (C, "success")]),
-        (HostRefusal.answered("API", "no", 409, "no"), [(B, "success"), (C, "success")]),
-        (GitUnavailable.of("API", "down"), []),
+        (HostRefusal.answered("API", "no", 404, "no"), AccessDenied, [(B, "success"), (C, "success")]),
+        (HostRefusal.answered("API", "no", 409, "no"), Moved, [(B, "success"), (C, "success")]),
+        (GitUnavailable.of("API", "down"), GitUnavailable, []),
     ],
     ids=["404", "409", "down"],
 )
 def test_what_keeps_one_end_from_being_posted_keeps_no_other_but_a_host_that_is_down(
-    records: Records, posting: StatusPosting, error: Exception, said: list[tuple[str, str]]
+    records: Records, posting: StatusPosting, error: Exception, raised: type[AnnealError], said: list[tuple[str, str]]
 ) -> None:
     records.put(owed(C), owed(B), owed(A))
 
@@ -185,7 +155,7 @@ def test_what_keeps_one_end_from_being_posted_keeps_no_other_but_a_host_that_is_
             raise error
 
     records.host.meets = meets
-    with pytest.raises(AnnealError):
+    with pytest.raises(raised):
         posting.look(heard())
     assert records.host.said == said
     assert [each.posted for each in records.statuses()] == [bool(said), bool(said), False]

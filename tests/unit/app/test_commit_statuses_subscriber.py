@@ -10,19 +10,14 @@ import pytest
 from handler.app.commit_statuses import subscriber
 from handler.app.commit_statuses.subscriber import CommitStatuses
 from handler.app.run_events import FEEDBACK, kind
-from handler.model.commit_status import TEXT, CommitStatus, StatusState
+from handler.model.commit_status import CommitStatus, StatusState
 from handler.model.errors import GitUnavailable
 from handler.model.event import Job
 from handler.model.plan import Hold
 from handler.model.result import Outcome, Result
 from handler.model.run_event import PlanHeld, RunEnded, RunPhase
-from handler.state.commit_status_update import kept
-from handler.state.record import Attempt, HeldPlan, Run, State
 from tests.patience import PATIENCE
-from tests.unit.app.shown_commits import URL, A, B, Records, owed, shop
-from tests.unit.state.samples import NOON, TOKEN, blank
-
-DIGEST = "1" * 64
+from tests.unit.app.shown_commits import A, B, Records, owed, shop
 
 
 @pytest.fixture
@@ -40,36 +35,12 @@ def ended(run: str = "run-a", target: str = "shop", **job: Any) -> RunEnded:
     return RunEnded(Job(target, "push", **job), Result(target, Outcome.APPLIED, A, run=run), 1.0)
 
 
-def of_a_run(outcome: Outcome, message: str = "", **parts: Any) -> State:
-    """Return a record as a run leaves it that ended so."""
-    attempt = Attempt(A, DIGEST, DIGEST, TOKEN, NOON)
-    run = Run("run-a", "push", str(outcome), NOON, A, duration=2.14, message=message, counts={"created": 3, "unchanged": 9})
-    begun = kept(blank(repository=URL), blank(repository=URL, attempt=attempt))
-    return kept(begun, replace(begun, attempt=None, history=(run,), **parts))
-
-
-HELD = HeldPlan("h1", ("all go",), (), A, DIGEST, DIGEST, NOON)
-
-
-@pytest.mark.parametrize(
-    ("state", "shown", "text"),
-    [
-        (of_a_run(Outcome.APPLIED, commit=A), StatusState.SUCCESS, "3 created in 2.1 s"),
-        (of_a_run(Outcome.FAILED, "a.yaml:3: hunter2\nb\nc"), StatusState.FAILURE, "3 created, then: a.yaml:3: hunter2 (and 2 more)"),
-        (of_a_run(Outcome.HELD, "held as h1: all go", held=HELD), StatusState.HELD, "held as h1: all go"),
-        (of_a_run(Outcome.WAITING, "waiting for infra\nmore"), StatusState.PENDING, "waiting for infra"),
-        (of_a_run(Outcome.FAILED, "x" * 4000), StatusState.FAILURE, f"3 created, then: {'x' * (TEXT - 18)}…"),
-    ],
-)
-def test_how_a_run_has_ended_is_what_its_host_shows(
-    records: Records, statuses: CommitStatuses, state: State, shown: StatusState, text: str
-) -> None:
-    records.store(shop()).update(lambda _: state, state)
+def test_how_a_run_has_ended_is_what_its_host_shows(records: Records, statuses: CommitStatuses) -> None:
+    records.put(owed(A, StatusState.FAILURE, "3 created, then: a.yaml:3: no such field (and 2 more)"))
     statuses.hear(ended())
     statuses.settle(PATIENCE)
-    link = "https://anneal.example.com/ui/targets/shop"
-    assert records.host.posted == [CommitStatus(A, "anneal/blue/shop", shown, text, link)]
-    assert len(text) <= TEXT
+    shown = StatusState.FAILURE, "3 created, then: a.yaml:3: no such field (and 2 more)"
+    assert records.host.posted == [CommitStatus(A, "anneal/blue/shop", *shown, "https://anneal.example.com/ui/targets/shop")]
     assert records.host.asked == 0, "the run has just been heard of"
 
 

@@ -1,13 +1,16 @@
-"""The writer of instances' statuses against an API server in memory: what it writes, when, and what it leaves when it is refused."""
+"""The writer of instances' statuses against an API server in memory: what it writes and when, one write of an instance at a time."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
+from handler.app import instance_statuses
 from handler.config.settings_digest import settings_digest
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
 from handler.model.event import Job
@@ -202,11 +205,9 @@ def test_only_a_recorded_end_says_which_generation_was_observed(cluster: Cluster
     cluster.state = applied(settings=settings_digest(cluster.instances[NAME]))
     heard(cluster, HealthChanged(NAME, "", "healthy"))
     assert cluster.live["status"]["observedGeneration"] == 3
-
-
-def test_an_object_that_was_made_anew_has_not_observed_the_generations_of_the_older_one(cluster: Cluster) -> None:
+    del cluster.live["status"]
     heard(cluster, ended(generation=9))
-    assert cluster.live["status"]["observedGeneration"] == 3
+    assert cluster.live["status"]["observedGeneration"] == 3, "an object that was made anew hasn't observed those of the older one"
 
 
 def test_what_a_killed_process_left_is_mended_by_a_look(cluster: Cluster) -> None:
@@ -231,3 +232,75 @@ def test_a_fault_in_one_write_ends_no_other(cluster: Cluster, caplog: pytest.Log
     statuses.hear(ended())
     assert statuses.settle(PATIENCE)
     assert cluster.ready["reason"] == "Applied"
+
+
+@pytest.fixture
+def stopped(cluster: Cluster) -> Iterator[tuple[threading.Event, threading.Event]]:
+    """Stops the first write until the second event."""
+    reached, go = threading.Event(), threading.Event()
+
+    def way(call: Call, do: Callable[[], Reply]) -> Reply:
+        if call.asked.method == "PATCH" and not reached.is_set():
+            reached.set()
+            assert go.wait(PATIENCE)
+        return do()
+
+    cluster.way = way
+    yield reached, go
+    go.set()
+
+
+def test_one_write_of_an_instance_is_under_way_and_the_newest_picture_wins(
+    cluster: Cluster, stopped: tuple[threading.Event, threading.Event]
+) -> None:
+    reached, go = stopped
+    statuses = cluster.statuses(pause=0.0)
+    cluster.state = applied(attempt=Attempt(COMMIT, "r", "s", "t", NOON), status=RunStatus("applying"))
+    statuses.hear(phase())
+    assert reached.wait(PATIENCE)
+    for _ in range(50):
+        statuses.hear(phase())
+    cluster.state = applied()
+    statuses.hear(ended())
+    statuses.hear(phase())
+    assert not statuses.settle(0.0)
+    assert len(cluster.writes) == 1
+    go.set()
+    assert statuses.settle(PATIENCE)
+    assert len(cluster.writes) == 2
+    assert cluster.ready["reason"] == "Applied"
+
+
+def test_progress_waits_for_its_pause_and_an_end_does_not(cluster: Cluster) -> None:
+    statuses = cluster.statuses(pause=time.monotonic() + 3600.0)  # a machine that has just started has a small clock
+    cluster.state = applied(attempt=Attempt(COMMIT, "r", "s", "t", NOON), status=RunStatus("applying"))
+    statuses.hear(phase())
+    assert statuses.settle(PATIENCE)
+    cluster.state = applied(attempt=Attempt(COMMIT, "r", "s", "t", NOON), status=RunStatus("applying", message="half of it"))
+    statuses.hear(phase())
+    assert not statuses.settle(0.2)
+    assert len(cluster.writes) == 1
+    cluster.state = applied()
+    statuses.hear(ended())
+    assert statuses.settle(PATIENCE)
+    assert len(cluster.writes) == 2
+    assert cluster.ready["reason"] == "Applied"
+
+
+def test_what_is_due_is_bounded_and_goes_with_its_instance(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance_statuses, "MOST", 2)
+    monkeypatch.setattr(instance_statuses, "THREADS", 0)
+    statuses = cluster.statuses()
+    for number in range(5):
+        statuses.look(f"grafana.default.x{number}")
+    assert len(statuses._due) == 2
+    statuses.forget("grafana.default.x0")
+    assert list(statuses._due) == ["grafana.default.x1"]
+
+
+def test_nothing_is_kept_of_what_is_written(cluster: Cluster) -> None:
+    statuses = cluster.statuses(pause=0.0)
+    statuses.hear(ended())
+    assert statuses.settle(PATIENCE)
+    assert cluster.writes
+    assert [len(each) for each in (statuses._due, statuses._busy, statuses._cut, statuses._written)] == [0, 0, 0, 0]

@@ -76,11 +76,25 @@ def widget(name: str, namespace: str) -> dict[str, Any]:
     return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name, "namespace": namespace, "uid": f"u-{name}"}}
 
 
-def test_an_object_outside_of_the_whitelist_or_dropped_by_a_transformation_is_no_instance() -> None:
-    main = WatchedResource("widget", "example.com/v1", "Widget", key_transformations=(KeyTransformation("drop", ".*/b"),))
-    template = replace(TEMPLATE, namespaces=("ns",), trigger=TriggerSettings(ResourceTrigger("widget", (main,))))
+WIDGET = WatchedResource("widget", "example.com/v1", "Widget")
+LEFT_OUT = {
+    "whitelist and transformation": (replace(WIDGET, key_transformations=(KeyTransformation("drop", ".*/b"),)), ("ns",)),
+    "namespace and selector": (
+        WatchedResource("widget", "example.com/v1", "Widget", "ns", LabelSelector(Json('{"picked": "yes"}'))),
+        ("*",),
+    ),
+}
+
+
+@pytest.mark.parametrize("by", LEFT_OUT)
+def test_what_the_settings_leave_out_is_no_instance_even_if_it_is_asked_for_by_name(by: str) -> None:
+    main, namespaces = LEFT_OUT[by]
+    template = replace(TEMPLATE, namespaces=namespaces, trigger=TriggerSettings(ResourceTrigger("widget", (main,))))
     registry = Instances(Served(), Everything())  # type: ignore[arg-type]  # as much of it as is used
-    found = [registry.put(template, widget(*each)) for each in (("a", "ns"), ("b", "ns"), ("a", "bank"))]
+    picked, elsewhere = widget("a", "ns"), widget("a", "bank")
+    for each in (picked, elsewhere):
+        each["metadata"]["labels"] = {"picked": "yes"}
+    found = [registry.put(template, each) for each in (picked, elsewhere, widget("b", "ns"))]
     assert [each and each.name for each in found] == ["shop.ns.a", None, None]
     assert [each.name for each in registry.of_template("shop")] == ["shop.ns.a"]
 
@@ -113,18 +127,6 @@ def test_an_object_that_is_made_anew_during_the_end_of_the_one_before_stays_know
     registry._note(instance_target(TEMPLATE, Instance.of(widget("a", "ns"))))
     registry.ended("shop.ns.a")
     assert (went, registry.leaving, registry.known("shop.ns.a") is not None) == ([], {}, True)
-
-
-def test_what_selector_and_namespace_leave_out_is_no_instance_either_when_it_is_asked_for_by_name() -> None:
-    selector = LabelSelector(Json('{"picked": "yes"}'))
-    main = WatchedResource("widget", "example.com/v1", "Widget", "ns", selector)
-    template = replace(TEMPLATE, trigger=TriggerSettings(ResourceTrigger("widget", (main,))))
-    registry = Instances(Served(), Everything())  # type: ignore[arg-type]  # as much of it as is used
-    picked, elsewhere = widget("a", "ns"), widget("a", "bank")
-    for each in (picked, elsewhere):
-        each["metadata"]["labels"] = {"picked": "yes"}
-    found = [registry.put(template, each) for each in (picked, elsewhere, widget("b", "ns"))]
-    assert [each and each.name for each in found] == ["shop.ns.a", None, None]
 
 
 class Definition(Served):

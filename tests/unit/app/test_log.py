@@ -90,17 +90,12 @@ def test_only_what_is_wanted_is_logged() -> None:
     assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["an error"]
 
 
-def test_a_terminal_gets_plain_lines() -> None:
-    text = written(Terminal(), "run", {"target": "shop", "empty": ""})
-    assert text[9:] == 'warning run target="shop"\n'
-
-
-def test_a_terminal_gets_traces_too() -> None:
+def test_a_terminal_gets_plain_lines_and_traces() -> None:
     try:
         raise ValueError("\x1b[31m")
     except ValueError:
-        text = written(Terminal(), "run", {}, exc_info=True)
-    assert "\n  tests/unit/app/test_log.py:" in text
+        text = written(Terminal(), "run", {"target": "shop", "empty": ""}, exc_info=True)
+    assert text[9:].startswith('warning run target="shop"\n  tests/unit/app/test_log.py:')
     assert "\x1b" not in text
 
 

@@ -275,20 +275,6 @@ def test_an_unexpected_exception_is_one_clusters_trouble(ways: Ways) -> None:
     assert str(found["far"].trouble) == "anneal: internal error: KeyError"
 
 
-def test_a_summary_tells_what_is_applied_and_since_when(ways: Ways) -> None:
-    from handler.state.record import Run  # noqa: PLC0415 - this test alone
-
-    runs = (
-        Run("3", "drift", "unchanged", stamp(NOW - 60), sha("a"), "Second " * 20, "ann"),
-        Run("2", "push", "applied", stamp(NOW - 600), sha("a"), "Second", "ann"),
-        Run("1", "push", "failed", stamp(NOW - 900), sha("a"), "Second", "ann"),
-        Run("0", "push", "applied", stamp(NOW - 9000), sha("c"), "First", "ann"),
-    )
-    remember(ways.clusters[EAST], replace(state("one"), history=runs))
-    summary = overview(ways, target("one"), asks=False)["one"].summary
-    assert (summary.applied, len(summary.subject), summary.subject[-1]) == (stamp(NOW - 600), 72, "…")
-
-
 def test_a_target_of_a_local_directory_needs_no_server(ways: Ways) -> None:
     Heartbeat(ways.clusters[EAST], "anneal-system", "default").renew(Signs("one", "1.2.3", {"other": 0.0}))
     made = replace(target("local"), repository=Repository(directory_url("local")))

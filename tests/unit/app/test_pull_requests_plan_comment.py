@@ -64,22 +64,6 @@ def test_a_comment_names_head_branch_and_what_changes_deletions_first() -> None:
     assert "not judged by the server" in said
 
 
-def test_what_is_not_the_pull_requests_own_stands_apart() -> None:
-    mine, other = planned(create("a")), update("drifted", FieldChange("data.k", "1", "by hand"))
-    both = replace(mine, preview=Preview(Plan("shop", HEAD, ((create("a"), other),))))
-    said = shown(both)
-    assert (
-        said.index("+ create ConfigMap/shop/a") < said.index("# not by this pull request") < said.index("~ change ConfigMap/shop/drifted")
-    )
-
-
-def test_a_guard_that_would_hold_says_so_before_all_changes() -> None:
-    said = shown(planned(prune("a"), hold=Hold("h1", ("all 9 live objects would be deleted",), ())))
-    assert "**would wait for approval**" in said
-    assert said.index("! all 9 live objects would be deleted") < said.index("- delete")
-    assert "h1" not in said
-
-
 def test_what_goes_with_others_or_by_hooks_is_counted_and_stands_with_the_deletions() -> None:
     taken = Gone(config("below"), "u1", Cause.OWNER, config("c"))
     hooks = [Gone(config("settings"), "u2", Cause.HOOK), Gone(config("web"), "u3", Cause.HOOK, returns=True)]
@@ -167,10 +151,12 @@ def test_within_a_target_come_holds_all_deletions_mistakes_and_the_rest_with_a_r
         prune("mine"),
         prune("theirs"),
         replace(prune("again"), action=Action.RECREATE),
-        hold=Hold("h", ("9 go",), ()),
+        hold=Hold("h1", ("9 go",), ()),
     )
     target = with_refusals(replace(target, mine=frozenset({config("a"), config("mine")})), 1)
-    assert block(shown(target)) == [
+    said = shown(target)
+    assert "**would wait for approval**" in said
+    assert block(said) == [
         "! 9 go",
         "- delete ConfigMap/shop/mine",
         OTHERS,
@@ -284,16 +270,6 @@ def test_a_comment_fits_whatever_comes(longest: int, targets: int, folds: bool) 
         assert len(shown(*parts, about=about, longest=longest, folds=folds)) <= longest
 
 
-def test_what_comes_from_git_can_neither_end_its_block_nor_call_anyone() -> None:
-    evil = "```\n</details>\n@acme/everyone\n/merge\n[x](http://evil)\n`````"
-    said = shown(planned(update("a", FieldChange("data.k", evil, evil))), TargetPreview("b", problems=(Problem("x", evil),)))
-    fences = list(re.finditer(r"^(`{3,})(diff)?$", said, re.MULTILINE))
-    assert [len(match[1]) for match in fences] == [6, 6, 6, 6]
-    outside = "".join(part for number, part in enumerate(re.split(r"^`{6}(?:diff)?$", said, flags=re.MULTILINE)) if number % 2 == 0)
-    assert not {"@acme", "/merge", "evil", "</details>"} & set(outside.split())
-    assert all(not line.startswith(("/", "@")) for line in said.splitlines())
-
-
 def test_the_status_says_what_fails_what_would_wait_and_what_changes() -> None:
     fine, held = planned(create("a"), prune("b")), planned(prune("b"), name="cart", hold=Hold("h", ("all go",), ()))
     assert status_of(ABOUT, [fine]) == (StatusState.SUCCESS, "1 to delete, 1 to create")
@@ -304,13 +280,6 @@ def test_the_status_says_what_fails_what_would_wait_and_what_changes() -> None:
     assert status_of(replace(ABOUT, trouble=(Problem("merge into main", "conflicts"),)), [])[0] == StatusState.FAILURE
 
 
-@pytest.mark.parametrize("odd", ["\0", "\x1b[31m", "\u202e", "\u2028- delete Namespace/prod"])
-def test_no_text_of_a_pull_request_turns_or_breaks_a_line(odd: str) -> None:
-    said = shown(planned(update("b", FieldChange("data.k", f"a{odd}", "1"))))
-    assert odd[0] not in said
-    assert "\n- delete" not in said
-
-
 def test_one_authors_many_backticks_hide_no_other_targets_plan() -> None:
     trouble = TargetPreview("web", problems=(Problem("a.yaml", "`" * 31_000),))
     said = shown(trouble, planned(prune("c")))
@@ -319,12 +288,16 @@ def test_one_authors_many_backticks_hide_no_other_targets_plan() -> None:
 
 
 def test_nothing_of_others_begins_a_line_or_leaves_its_block() -> None:
-    evil = "x”\n    kubectl delete ns prod\n```\n@all <b>\n# done\u2028"
+    evil = (
+        "x”\n    kubectl delete ns prod\n```\n</details>\n/merge\n[x](http://evil)\n@all <b>\n# done\u2028- delete\0\x1b[31m\u202e\n`````"
+    )
     change = replace(update("a", FieldChange(evil, evil, evil)), reason=evil)
     preview = planned(change, hold=Hold("h", (evil,), ()))
     refused = TargetPreview("bank", problems=(Problem(evil, evil, evil),))
     said = shown(preview, refused, about=replace(ABOUT, trouble=(Problem("shop", evil),)))
     assert "delete ns prod" in said
-    outside = "".join(re.split(r"(?ms)^(````+)diff\n.*?^\1$", said)[::2])
-    assert not any(text in outside for text in ("kubectl", "@all", "<b>"))
-    assert not [line for line in said.splitlines() if line.lstrip().startswith(("kubectl", "@all", "# done"))]
+    assert re.findall(r"^(`{3,})(?:diff)?$", said, re.MULTILINE) == ["`" * 6] * 6
+    outside = "".join(re.split(r"(?ms)^(`{6})diff\n.*?^\1$", said)[::2])
+    assert not any(text in outside for text in ("kubectl", "@all", "<b>", "</details>", "/merge", "evil"))
+    assert not [line for line in said.splitlines() if line.lstrip().startswith(("kubectl", "@", "# done", "/", "- delete"))]
+    assert not set("\0\x1b\u202e\u2028") & set(said)

@@ -187,20 +187,6 @@ def test_a_head_that_moves_on_while_it_is_planned_gets_no_comment_of_the_old_one
     assert "data.key: 1 → 3" in pulls.api.text
 
 
-def test_two_servers_make_one_comment(pulls: Pulls) -> None:
-    other = pulls.made()
-
-    def meets(asked: str) -> None:
-        if asked == "add_comment":
-            pulls.api.meets = lambda _: None
-            assert pulls.run(other).again is not None
-
-    pulls.api.meets = meets
-    pulls.run()
-    pulls.run(other)
-    assert len(pulls.api.comments) == 1
-
-
 def test_a_fork_is_planned_for_the_targets_whose_repository_says_so() -> None:
     feedback = replace(REPOSITORY.feedback, forks=True) if REPOSITORY.feedback else None
     open_one = target(repository=replace(REPOSITORY, feedback=feedback))

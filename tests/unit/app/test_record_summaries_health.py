@@ -35,14 +35,6 @@ def health(line: Line) -> str:
     return line.handler.health(STAGING).of(line.state("staging")).state
 
 
-def test_a_steady_watch_promotes(line: Line) -> None:
-    first = line.state("prod").commit
-    watch(line, SOAK - MINUTE)
-    assert line.on() == first
-    watch(line, MINUTE)
-    assert line.on() == line.state("staging").commit
-
-
 def test_a_watch_that_died_vouches_no_longer_although_drift_runs_would(line: Line) -> None:
     first = line.state("prod").commit
     watch(line, MINUTE)

@@ -15,9 +15,7 @@ from handler.cli.follow_up_commands import GivenFlags
 from handler.config.settings import Settings
 from handler.model.event import Job
 from handler.model.result import Outcome, Result
-from handler.state.configmap import read_summary, summary_of
-from handler.state.record import State, Suspend
-from handler.state.soak import glimpsed
+from handler.state.record import Suspend
 from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
 
@@ -88,17 +86,6 @@ def test_followers_are_judged_by_one_list_and_no_record_is_read(line: Line) -> N
     surveyed(line, "prod")
     assert len([path for path in asked if path.endswith("/configmaps")]) == 1
     assert not [path for path in asked if path.endswith("/anneal-staging")]
-
-
-def test_the_glimpse_of_a_soak_says_what_the_soak_says(line: Line) -> None:
-    line.commit("2")
-    line.done("staging")
-    state: State = line.state("staging")
-    summary = read_summary(summary_of(state))
-    assert summary
-    assert len(summary.soaks) == 2
-    expected = [replace(each, commits=each.commits[:1], reads="", settings="") for each in state.soaks]
-    assert [glimpsed(each) for each in summary.soaks] == expected
 
 
 def test_a_record_that_holds_a_pause_alone_has_proven_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Who is woken by what: targets whose summaries say that they wait, when what they depend on is in sync and healthy; one LIST a cluster."""
+"""Who is woken by what: targets that wait for what they depend on, by one LIST a cluster, and those that follow another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from handler.app.record_summaries import TOOLING
+from handler.app.record_summaries import TOOLING, Readable
 from handler.app.wakes import Wakes
 from handler.config.git_settings import Repository, SecretRef
 from handler.config.settings import Cluster, Settings, Target
@@ -21,6 +21,7 @@ from handler.state.configmap import encode
 from handler.state.record import RunStatus
 from handler.state.record_values import DependencyWait
 from tests.fakes.objects import FakeObjects
+from tests.unit.engine.promoting_targets import PROD, STAGING, following
 from tests.unit.state.samples import NOON, blank, sha
 
 EAST, WEST = Cluster(SecretRef(file="east")), Cluster(SecretRef(file="west"))
@@ -90,17 +91,12 @@ def ran(result: Result, job: Job = Job("infra", "push")) -> RunEnded:  # noqa: B
     return RunEnded.of(job, result, 1.0)
 
 
-def test_a_recorded_run_wakes_those_that_wait_by_one_list_a_cluster(clusters: Clusters) -> None:
-    assert heard(clusters, ran(ENDED)) == [["apps-0"], ["edge"]]
+@pytest.mark.parametrize(
+    "event", [ran(ENDED), ran(replace(ENDED, outcome=Outcome.UNCHANGED)), HealthChanged("infra", "degraded", "healthy")]
+)
+def test_what_readies_it_wakes_those_that_wait_by_one_list_a_cluster(clusters: Clusters, event: RunEvent) -> None:
+    assert heard(clusters, event) == [["apps-0"], ["edge"]]
     assert clusters.asked == {EAST.name: 1, WEST.name: 1}
-
-
-def test_a_run_that_found_nothing_to_do_wakes_them_too(clusters: Clusters) -> None:
-    assert heard(clusters, ran(replace(ENDED, outcome=Outcome.UNCHANGED))) == [["apps-0"], ["edge"]]
-
-
-def test_a_watch_that_finds_it_healthy_again_wakes_them(clusters: Clusters) -> None:
-    assert heard(clusters, HealthChanged("infra", "degraded", "healthy")) == [["apps-0"], ["edge"]]
 
 
 @pytest.mark.parametrize(
@@ -126,3 +122,49 @@ def test_a_cluster_that_does_not_answer_keeps_no_other_from_being_woken(clusters
     clusters.mute.add(EAST)
     assert heard(clusters, ran(ENDED)) == [["edge"]]
     assert [record.getMessage() for record in caplog.records] == ["targets that may wait aren't woken; their ticks look again"]
+
+
+def unread(_target: Target) -> Readable:
+    raise AssertionError("no target depends on another")
+
+
+def woken(event: RunEnded | HealthChanged) -> list[str]:
+    found: list[Job] = []
+    Wakes(Settings(targets=(STAGING, PROD, following("last", "prod"))), unread, found.extend).hear(event)
+    assert all(job.trigger == "tick" for job in found)
+    return [job.target for job in found]
+
+
+def ended(outcome: Outcome, trigger: str = "push", *, target: str = "staging", recorded: bool = True, dry: bool = False) -> RunEnded:
+    return RunEnded(Job(target, trigger, dry_run=dry), Result(target, outcome, recorded=recorded), 1.0)
+
+
+def test_only_those_that_follow_the_target_are_woken() -> None:
+    assert woken(ended(Outcome.APPLIED)) == ["prod"]
+    assert woken(ended(Outcome.APPLIED, target="prod")) == ["last"]
+    assert woken(ended(Outcome.APPLIED, target="last")) == []
+
+
+def test_what_changed_nothing_wakes_them_only_if_it_was_no_look_of_the_clock() -> None:
+    assert woken(ended(Outcome.UNCHANGED)) == ["prod"]
+
+
+@pytest.mark.parametrize("trigger", ["tick", "drift"])
+def test_a_look_of_the_clock_wakes_them_only_if_it_applied_or_recorded_another_commit_which_reads_the_same(trigger: str) -> None:
+    looked = ended(Outcome.UNCHANGED, trigger)
+    assert woken(looked) == []
+    assert woken(ended(Outcome.APPLIED, trigger)) == ["prod"]
+    assert woken(replace(looked, result=replace(looked.result, moved=True))) == ["prod"]
+    assert woken(replace(looked, result=replace(looked.result, moved=True, recorded=False))) == []
+
+
+def test_failures_unrecorded_ends_and_plans_wake_none() -> None:
+    for outcome in (Outcome.FAILED, Outcome.HELD, Outcome.ROLLED_BACK, Outcome.WAITING):
+        assert woken(ended(outcome)) == []
+    assert woken(ended(Outcome.APPLIED, recorded=False)) == woken(ended(Outcome.APPLIED, dry=True)) == []
+
+
+def test_health_that_a_watch_finds_again_wakes_them_and_any_other_does_not() -> None:
+    assert woken(HealthChanged("staging", "progressing", "healthy")) == ["prod"]
+    assert woken(HealthChanged("staging", "healthy", "degraded")) == []
+    assert woken(HealthChanged("staging", "progressing", "healthy", run="staging.1")) == [], "the run's own end says so"

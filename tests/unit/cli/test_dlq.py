@@ -38,13 +38,6 @@ def test_without_a_queue_each_says_how_to_name_one(config: str, arguments: tuple
     assert "set ANNEAL_QUEUE_URL or `queue.sqs.url`" in result.output
 
 
-def test_a_queue_url_of_no_fifo_queue_is_told(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANNEAL_QUEUE_URL", "https://sqs.eu-central-1.amazonaws.com/123456789012/plain")
-    result = run(config, "dlq", "list")
-    assert "ANNEAL_QUEUE_URL" in result.output
-    assert "FIFO" in result.output
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "seen"),

@@ -118,19 +118,6 @@ def test_a_comment_shows_as_its_id_and_never_as_its_text(config: str) -> None:
     assert (push["pullRequest"], push["comment"]) == (None, "")
 
 
-def test_where_plans_are_off_the_setting_is_named(config: str) -> None:
-    path = Path(config)
-    path.write_text(path.read_text().replace("pullRequests: true", "pullRequests: false"))
-    (sample,) = [sample for sample in SAMPLES if str(sample) == "gitea/pull_request-opened"]
-    shown = explain(config, sample_file(sample)).stdout.splitlines()
-    assert shown[3:] == [
-        "- shop: plans on pull requests are off: write `feedback: {pullRequests: true}` in its repository",
-        "- shop-versions: it follows no branch, and plans on pull requests are of those that follow their base",
-        "- shop-paused: suspended in the configuration",
-        "with a good signature the answer is 200: 0 to run",
-    ]
-
-
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_shape_of_each_providers_push_is_enough(config: str, provider: str) -> None:
     said = json.loads(explain(config, "-", "-o", "json", body=PUSHES[provider].body).stdout)

@@ -100,11 +100,6 @@ def test_standard_input_without_a_terminal_needs_the_yes_flag_and_names_the_comm
     assert f"there is no terminal to ask on, so it needs -y: … | {command}" in " ".join(told.split())
 
 
-def test_a_url_isnt_fetched(shop: CliShop) -> None:
-    told = " ".join(shop.cli("apply", "-f", "https://example.com/x.yaml", "--name", "a", "-n", "b", code=64).stderr.split())
-    assert "a URL isn't fetched; pipe it: curl -fsSL https://example.com/x.yaml | anneal apply -f -" in told
-
-
 def test_missing_whitelist_entries_are_one_command_at_the_end_that_works(shop: CliShop, files: Path) -> None:
     (files / "ns.yaml").write_text(document("Namespace", "other"))
     volume: Body = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}}

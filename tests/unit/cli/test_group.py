@@ -52,15 +52,6 @@ def test_a_command_is_called_what_the_table_says(name: str) -> None:
     assert command.name == name
 
 
-def test_help_loads_no_library_of_other_rooms() -> None:
-    code = "import sys; from handler.cli.group import anneal\ntry: anneal(['--help'])\nexcept SystemExit: print(sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = done.stdout.splitlines()[-1]
-    for module in ("'kubernetes'", "'dulwich'", "'rich'", "'handler.app.build'", "'urllib3'", "'handler.cli.apply'"):
-        assert module not in loaded
-    assert "completion" in done.stdout
-
-
 def test_python_m_handler_is_the_anneal_command() -> None:
     done = subprocess.run([sys.executable, "-m", "handler", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"anneal {__version__}\n"
@@ -87,10 +78,8 @@ def test_python_m_handler_is_the_anneal_command() -> None:
         (("plan", "shop", "--prune"), "--prune goes with -f"),
         (("apply", "shop", "--name", "x"), "--name goes with -f DIR"),
         (("apply", "shop", "-n", "x"), "--namespace goes with -f DIR"),
-        (("apply", "shop", "--prune"), "--prune goes with -f"),
         (("apply", "shop", "-f", "."), "TARGET doesn't go with it"),
         (("apply", "--commit", "a" * 40, "-f", "."), "--commit doesn't go with it"),
-        (("apply", "-f", "."), "-f needs --name NAME and -n NAMESPACE"),
         (("suspend", "shop", "--until", "tomorrow"), "--until tomorrow"),
         (("suspend", "shop", "--until", "2020-01-01T00:00:00Z"), "lies in the past"),
         (("suspend", "--all", "shop"), "exclude each other"),
@@ -106,7 +95,7 @@ def test_a_mistake_of_usage_exits_with_64(config: str, arguments: tuple[str, ...
     assert seen in result.stderr
 
 
-@pytest.mark.parametrize("name", ["apply", "plan", "check", "render", "prune", "status", "history"])
+@each_row("name", ["apply", "plan", "check", "render", "prune", "status", "history"])
 def test_every_command_over_files_has_the_same_flags(name: str) -> None:
     shown = run(name, "--help").stdout
     flags = ("-f, --filename", "--name", "-n, --namespace", "--cluster-scoped", "--adopt", "--recreate", "--validate", "--state-namespace")
@@ -176,7 +165,7 @@ def test_another_targets_missing_credential_is_not_in_the_way(tmp_path: Path) ->
 
 
 # --- completion
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@each_row("shell", ["bash", "zsh", "fish"])
 def test_completion_is_clicks_own_code(shell: str) -> None:
     result = run("completion", shell)
     assert result.exit_code == 0

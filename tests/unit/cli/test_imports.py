@@ -16,6 +16,7 @@ from handler.cli.imports import TEMPLATES
 from handler.config.load import parse
 from handler.config.settings import Target
 from tests.unit.cli.importing.custom_resources import GIT_URL, app, git, ks, release, repo
+from tests.unit.rows import each_row
 
 
 def run(*arguments: str | Path, code: int = 0, stdin: str | None = None) -> Result:
@@ -115,7 +116,7 @@ def test_aliases_that_stand_for_millions_are_refused(tmp_path: Path) -> None:
     assert "stands for more than 1,000,000 values" in run("-f", bomb, code=1).stderr
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "says"),
     [
         ([], "name files by -f, or the cluster by --from-cluster"),

@@ -15,11 +15,12 @@ from handler.cli.commands.deploy import kubernixos
 from handler.cli.group import USAGE, anneal
 from handler.cli.kubernixos_flags import forwarded
 from handler.config.settings import Wait
+from tests.unit.rows import each_row
 
 NAMED = "nothing is forwarded to kubectl"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "read"),
     [
         ("apply --dry-run=true -v=6", "apply --dry-run=true --v=6"),
@@ -35,13 +36,13 @@ def test_kubectl_flags_are_read_with_and_without_a_separator(given: str, read: s
     assert list(forwarded(given.split())) == read.split()
 
 
-@pytest.mark.parametrize("given", ["--prune", "--prune=true", "-prune", "-- --prune"])
+@each_row("given", ["--prune", "--prune=true", "-prune", "-- --prune"])
 def test_prune_of_kubectl_is_refused_in_upstreams_words(given: str) -> None:
     shown = CliRunner().invoke(anneal, ["kubernixos", "apply", *given.split()])
     assert (shown.exit_code, shown.stderr) == (1, "Error: Usage of `kubectl apply --prune` is disabled in kubernixos\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "told"),
     [
         ("build", "build isn't taken: nothing is built, and no kubeval is run"),

@@ -200,10 +200,6 @@ def test_metrics_may_be_served_where_upstream_serves_them(asked: Asked) -> None:
     assert "--web.listen: expected host:port or :port, found '8080'" in asked("--one-off", "--web.listen=8080", code=USAGE).stderr
 
 
-def test_a_flag_of_neither_generation_is_named(asked: Asked) -> None:
-    assert "No such option '--renderer.file.directory'" in asked("--one-off", "--renderer.file.directory=a", code=USAGE).stderr
-
-
 def test_the_document_beside_the_checkout_shows_just_these() -> None:
     if not SEED.is_file():
         pytest.skip("../shared/seeds/locutus.txt is not beside this checkout")

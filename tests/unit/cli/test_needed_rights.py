@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from handler.cli.needed_rights import (
     RBAC,
     WRITES,
@@ -27,6 +25,7 @@ from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
 from handler.config.settings import Cluster, Eks, EvidenceSettings, Impersonate, Prune, Rollback, Settings, Target, Wait, WebhookSettings
 from handler.model.names import Resource
+from tests.unit.rows import each_row
 
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop", "jobs"))
 SETTINGS = Settings((TARGET,))
@@ -48,7 +47,7 @@ def test_namespaced_kinds_are_granted_in_each_allowed_namespace_and_others_clust
     )
 
 
-@pytest.mark.parametrize(("policy", "verbs"), [("Retain", ("list",)), ("Delete", ("list", "patch"))])
+@each_row(("policy", "verbs"), [("Retain", ("list",)), ("Delete", ("list", "patch"))])
 def test_a_target_with_statefulsets_may_list_claims_and_let_go_those_that_would_go_with_them(policy: str, verbs: tuple[str, ...]) -> None:
     sets = Resource("apps", "v1", "StatefulSet", "statefulsets", namespaced=True)
     declared = body("StatefulSet", "db", "shop", spec={"persistentVolumeClaimRetentionPolicy": {"whenDeleted": policy}})
@@ -64,7 +63,7 @@ def test_a_target_whose_scale_downs_delete_claims_may_look_for_their_pods() -> N
     assert Grant("shop", "", "pods", ("get",)) in target_grants(TARGET, NeededKinds((sets,), ("shop",), (declared,)))
 
 
-@pytest.mark.parametrize("goes_back", [True, False])
+@each_row("goes_back", [True, False])
 def test_pods_that_stay_at_a_failed_revision_may_be_deleted_only_where_a_target_goes_back_by_itself(goes_back: bool) -> None:
     sets = Resource("apps", "v1", "StatefulSet", "statefulsets", namespaced=True)
     target = replace(TARGET, wait=Wait(), rollback=Rollback(on_failure=goes_back))
@@ -208,18 +207,13 @@ def test_rules_that_differ_in_their_resource_only_are_one() -> None:
     assert [one["kind"] for one in found] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
     assert found[0]["rules"] == [{"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]}]
     assert found[2]["rules"] == [{"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": list(WRITES)}]
+    assert [found[place]["roleRef"]["kind"] for place in (1, 3)] == ["ClusterRole", "Role"]
     assert found[3]["roleRef"] == {"apiGroup": RBAC, "kind": "Role", "name": "anneal-shop"}
+    assert found[1]["subjects"] == found[3]["subjects"] == [{"kind": "ServiceAccount", "name": "anneal", "namespace": "ops"}]
     assert (found[2]["metadata"], "namespace" in found[0]["metadata"]) == ({"name": "anneal-shop", "namespace": "shop"}, False)
 
 
-@pytest.mark.parametrize("scope", ["", "shop"])
-def test_each_role_has_its_binding(scope: str) -> None:
-    role, binding = documents("r", [Grant(scope, "", "pods", ("get",))], {"kind": "User", "name": "ada"})
-    assert binding["roleRef"]["kind"] == role["kind"]
-    assert binding["subjects"] == [{"kind": "User", "name": "ada"}]
-
-
-@pytest.mark.parametrize("cluster", [Cluster(context="prod"), Cluster(eks=Eks("prod")), Cluster()])
+@each_row("cluster", [Cluster(context="prod"), Cluster(eks=Eks("prod")), Cluster()])
 def test_secrets_for_a_target_of_another_cluster_are_granted_at_home(cluster: Cluster) -> None:
     held = SecretRef(kubernetes_secret="anneal-system/webhook/value")
     settings = Settings((TARGET,), webhooks=WebhookSettings(github=WebhookSecrets((held,))))

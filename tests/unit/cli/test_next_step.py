@@ -146,7 +146,7 @@ def test_the_next_step_is_a_command_where_there_is_one(changed: dict[str, Any], 
 WAITS = DependencyWait(SHA, "digest", stamp(NOW), (Obstacle("infra", "not all of it is healthy yet", "anneal status infra"),))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "command"),
     [
         ({"health": TargetHealth("progressing", LATER, LATER)}, "anneal apply shop"),
@@ -160,7 +160,7 @@ def test_what_no_server_looks_at_again_is_looked_at_by_a_run(changed: dict[str, 
     assert (step.command, step.text.endswith("again; to do so now:")) == (command, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "command", "said"),
     [
         (TargetRow(TARGET, NOW), "anneal apply shop", "has no record"),
@@ -189,7 +189,7 @@ def test_the_next_step_of_a_held_lease_and_of_a_missing_record(row: TargetRow, c
 SOAKS = Awaited("staging", "has kept it", "without waiting for that: anneal promote shop --commit X", due=NOW + 60)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("awaited", "command", "said"),
     [
         ((SOAKS,), "anneal promote shop", "follows once more is proven, as said below; without waiting for that:"),
@@ -212,7 +212,7 @@ def test_a_target_suspended_in_the_configuration_is_resumed_there() -> None:
     assert "set `suspend: false` in anneal.yaml" in step.text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "command", "said"),
     [
         ({}, "", "nothing to do"),
@@ -250,7 +250,7 @@ def test_commands_reach_the_same_configuration_and_cluster() -> None:
     assert complete(at_home, theirs, given) == at_home, "that one is on the handler's own cluster"
 
 
-@pytest.mark.parametrize("target", ["infra", "shop; kubectl delete ns prod"])
+@each_row("target", ["infra", "shop; kubectl delete ns prod"])
 def test_a_forged_wait_leads_to_no_command_of_its_own(target: str) -> None:
     """What a record says of others it waits for names only what this target depends on, and no command at all."""
     forged = DependencyWait(

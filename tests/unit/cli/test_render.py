@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 import yaml
 
 from handler.cli.render import as_yaml
+from tests.unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["", "yes", "No", "1e3", "0x10", "1_000", "012", "null", "~", "a: b", "*x", "- a", "#", "two\nlines\n", " a", "é", "=", "a\tb"]
 )
 def test_yaml_quotes_text_that_a_decoder_could_take_for_more(text: str) -> None:

@@ -16,6 +16,7 @@ from handler.cli import replay as replaying
 from handler.cli.server_client import ServerClient
 from handler.model.errors import ConfigInvalid
 from tests.unit.cli.scripted import ENDED, HELD, QUEUED, RUN, TAKEN, TOKEN, Answer, Server, refusal, replay
+from tests.unit.rows import each_row
 
 
 def test_a_run_is_asked_for_and_followed_to_its_end(server: Server) -> None:
@@ -167,7 +168,7 @@ def test_replay_names_a_missing_url_or_token(server: Server, arguments: tuple[st
     assert server.seen == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "http://anneal.example.com",
@@ -188,13 +189,13 @@ def test_a_token_isnt_sent_where_it_doesnt_belong(url: str) -> None:
     assert TOKEN not in str(refused.value)
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:8080/x/", "https://anneal.example.com/anneal"])
+@each_row("url", ["http://127.0.0.1:8080", "http://localhost", "http://[::1]:8080/x/", "https://anneal.example.com/anneal"])
 def test_replay_sends_its_token_to_localhost_and_over_https(url: str) -> None:
     assert ServerClient(url, TOKEN).url == url.rstrip("/")
     assert ServerClient("http://anneal.example.com", TOKEN, insecure_http=True)
 
 
-@pytest.mark.parametrize("token", ["a\nb", "é" * 20, "a\x00b"])
+@each_row("token", ["a\nb", "é" * 20, "a\x00b"])
 def test_a_token_that_is_no_header_is_refused_without_showing_it(token: str) -> None:
     with pytest.raises(ConfigInvalid) as refused:
         ServerClient("https://anneal.example.com", token)

@@ -18,6 +18,7 @@ from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, Wa
 from handler.engine.run.errors import RequestRefused
 from handler.model.instance import Instance
 from handler.model.names import Identity
+from tests.unit.rows import each_row
 
 TRIGGER = TriggerSettings(ResourceTrigger("widget", (WatchedResource("widget", "example.com/v1", "Widget"),)))
 TEMPLATE = Target("grafana", Repository("https://git.example.com/grafana.git"), ("shop",), trigger=TRIGGER)
@@ -55,7 +56,7 @@ def test_the_object_of_an_instance_on_a_cluster_that_its_template_has_left_keeps
         refuse_living(Alone(TEMPLATE, context="prod"), NAME)
 
 
-@pytest.mark.parametrize(("namespace", "seen"), [("", "would bring all that its instances have back"), ("old", "is a template")])
+@each_row(("namespace", "seen"), [("", "would bring all that its instances have back"), ("old", "is a template")])
 def test_a_template_that_is_configured_is_refused(namespace: str, seen: str) -> None:
     with pytest.raises(RequestRefused, match=seen):
         refuse_configured(Settings((TEMPLATE,)), TEMPLATE, RetireRequest("grafana", prune=True, namespace=namespace))

@@ -13,6 +13,7 @@ from handler.cli.output import Output
 from handler.cli.rollout_lines import now_at, step_line, summed, tree
 from handler.state.record import Attempt, Pin, Progress, Stalled, State, StepRecord, Suspend
 from handler.state.record_format import seconds_of, stamp
+from tests.unit.rows import each_row
 from tests.unit.state.samples import NOON, TOKEN, blank, sha
 
 NOW = seconds_of(NOON) + 90
@@ -49,7 +50,7 @@ def test_a_failed_step_is_seen_without_colours() -> None:
     assert [line.strip() for line, style in lines if style == "dim"][:2] == ["| Job/shop/cache: OOMKilled", "| its log: no memory"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("known", "said"),
     [
         (UNDER_WAY, "1 of 3 steps for 1 min; now roll out, api"),
@@ -127,7 +128,7 @@ def test_watching_ends_where_a_pause_holds_everything_up() -> None:
     assert rollout._code(paused, watch=True) == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("state", "goes_on"),
     [
         (opened(None), True),

@@ -6,13 +6,14 @@ import pytest
 
 from handler.cli.run import named
 from handler.model.errors import ConfigInvalid
+from tests.unit.rows import each_row
 
 
 def _watch(*_: object) -> None:
     raise AssertionError("it is only named")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "why"),
     [
         ("oneoff", "is what runs of another cause are called"),

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.patience import PATIENCE
+from tests.unit.rows import each_row
 
 _SCRIPT = """
 import threading
@@ -33,7 +34,7 @@ with _shown(session, "applying shop"):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("term", ["xterm", "dumb"])
+@each_row("term", ["xterm", "dumb"])
 def test_what_is_waited_for_stands_above_the_moving_line(term: str) -> None:
     ours, theirs = pty.openpty()
     environ = {**os.environ, "TERM": term, "COLUMNS": "200"}

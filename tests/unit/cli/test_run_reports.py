@@ -205,21 +205,3 @@ def test_the_plan_of_a_run_whose_record_was_lost_is_all_that_it_does(shop: CliSh
     ended = shop.json("apply")
     assert (ended["counts"], ended["message"]) == ({"unchanged": 8, "pruned": 1}, "1 object pruned")
     assert not shop.has("three")
-
-
-def test_the_end_of_a_recovery_reports_what_it_has_kept(shop: CliShop) -> None:
-    shop.cli("apply")
-    lose_record(shop)
-    shop.declare("one")
-    shop.push()
-    assert "2 kept" in shop.cli("plan", "--exit-code").stdout
-    ended = shop.cli("apply", "-y").stdout.splitlines()[-1]
-    assert "2 skipped; 2 objects that git doesn't declare are kept, for the state was missing: anneal plan shop" in ended
-
-
-def test_a_recovery_that_leaves_nothing_to_do_is_no_unchanged_run(shop: CliShop) -> None:
-    shop.cli("apply")
-    lose_record(shop, "one", "two")
-    ended = shop.cli("apply").stdout.splitlines()
-    assert "ConfigMap/shop/one created" in ended
-    assert ": 2 created, 2 unchanged" in ended[-1]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from handler.app.retired import RetiredTarget
 from handler.app.target_row import Level, NewestCommit, TargetRow
 from handler.cli.follow_up_commands import GivenFlags, reaching
@@ -21,6 +19,7 @@ from handler.state.heartbeat import UNREAD, Pulse, Server
 from handler.state.record import HeldPlan, Pin, RunStatus, State, TargetHealth
 from handler.state.record_format import stamp
 from handler.state.summary import Summary
+from tests.unit.rows import each_row
 from tests.unit.state.samples import blank, sha
 
 NOW = 1_900_000_000.0
@@ -53,7 +52,7 @@ def test_a_program_finds_every_column_in_its_place_and_no_blank_in_a_cell_but_th
     assert len({line.index(word) for line, word in zip(lines, ("SUBJECT", SUBJECT, "-"), strict=True) if word != "-"}) == 1, "columns"
 
 
-@pytest.mark.parametrize("width", [200, 120, 80, 60, 40, 20])
+@each_row("width", [200, 120, 80, 60, 40, 20])
 def test_no_line_is_longer_than_the_terminal_is_wide(width: int) -> None:
     busy = replace(WELL, next_try=stamp(NOW + 15), drifted=3, held=True, subject="発注書の更新を行い、在庫の数を直す" * 3)
     lines = shown(row("a-target-whose-name-says-all", busy, newest=AHEAD), row(newest=AHEAD), width=width)
@@ -75,7 +74,7 @@ def test_wide_output_isnt_cut_to_the_terminal() -> None:
     assert line.endswith(SUBJECT)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("about", "level"),
     [
         ({}, Level.WELL),
@@ -189,7 +188,7 @@ def test_hints_are_limited_to_the_first_targets_in_trouble() -> None:
 
 
 # --- whether a server works
-@pytest.mark.parametrize(
+@each_row(
     ("pulse", "text"),
     [
         (SERVED, "one (1.2.3) looked 1 min ago"),
@@ -225,7 +224,7 @@ def test_nothing_to_do_is_never_said_while_no_server_works() -> None:
     assert advice(STOPPED, AHEAD)[0].startswith("git is at bbbbbbbbbbbb, and no server has looked after it for 2 h;")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "served", "alone"),
     [
         (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from handler.app.target_row import TargetRow
 from handler.cli.follow_up_commands import NOTHING_GIVEN
 from handler.cli.target_page import _phase, _rows, _status_rows, run_text
@@ -13,6 +11,7 @@ from handler.config.git_settings import Repository
 from handler.config.settings import Target
 from handler.state.record import Progress, Run, RunStatus, State, StepRecord, WaitingFor
 from handler.state.record_format import stamp
+from tests.unit.rows import each_row
 
 NOW = 1_800_000_000.0
 SHA = "a" * 40
@@ -43,7 +42,7 @@ def test_a_failed_wait_before_its_timeout_is_not_shown_as_waiting() -> None:
     assert rows(WaitingFor(SHA, "everything", stamp(NOW - 90)), status) == [("failing", f"| {API}")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "said"),
     [
         (RunStatus("applied", stamp(NOW - 7200)), "applied"),

@@ -11,6 +11,7 @@ from handler.config import cel
 from handler.config.load import parse
 from handler.model.errors import ConfigInvalid
 from tests.unit.config.config_mistakes import TARGET, mistakes
+from tests.unit.rows import each_row
 
 PASTED = """    healthCheckExprs:
       - apiVersion: ceph.rook.io/v1
@@ -44,7 +45,7 @@ def test_health_check_exprs_pasted_from_flux_are_taken() -> None:
     assert entries[0].in_progress == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression",
     [
         "status.?conditions.orValue([]).exists(c, c.type == 'Ready' && c.status == 'True')",
@@ -63,7 +64,7 @@ def test_an_expression_that_flux_takes_is_taken(expression: str) -> None:
     assert cel.complaint(expression) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "said"),
     [
         (
@@ -86,7 +87,7 @@ def entry(text: str) -> str:
     return f"{TARGET}    healthCheckExprs:\n      - {{{text}}}\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         (
@@ -160,7 +161,7 @@ def test_without_the_cel_library_it_is_said_how_to_get_it(monkeypatch: pytest.Mo
 OBJECT: dict[str, Any] = {"metadata": {"generation": 3}, "status": {"n": 3, "x": 1.0, "list": [1, 2, 3], "text": "é"}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression",
     [
         "status.list.exists_one(x, x == 2) && status.list.map(x, x * 2) == [2, 4, 6] && status.list.filter(x, x > 1).size() == 2",
@@ -177,7 +178,7 @@ def test_an_object_of_json_is_seen_as_flux_sees_it(expression: str) -> None:
     assert cel.compiled(expression).eval(data=OBJECT).value() is True
 
 
-@pytest.mark.parametrize(("rows", "enough"), [(90, True), (105, False)])
+@each_row(("rows", "enough"), [(90, True), (105, False)])
 def test_an_evaluation_is_bounded_by_its_steps(rows: int, *, enough: bool) -> None:
     """The bound that messages name is the library's own: it stops at 10,000, however fast the machine."""
     nested = cel.compiled("list.exists(a, list.exists(b, a + b < 0))")

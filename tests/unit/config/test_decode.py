@@ -231,10 +231,6 @@ def test_mistakes_in_settings_of_the_installation(line: str, expected: str) -> N
             ".cluster.inCluster: inCluster and kubeconfig exclude each other; remove `kubeconfig` or `inCluster`",
         ),
         (
-            "cluster: {inCluster: true, context: a}",
-            ".cluster.inCluster: inCluster and context exclude each other; remove `context` or `inCluster`",
-        ),
-        (
             "cluster: {server: prod}",
             (f".cluster.server: {SERVER}, found a URL, which has another scheme or none; write https://<host>/<path>"),
         ),
@@ -264,7 +260,7 @@ def test_mistakes_in_a_target(line: str, expected: str) -> None:
     assert mistakes(TARGET + "    " + line) == [f"a.yaml:7: targets[shop]{expected}"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("namespaces", "expected"),
     [
         ("[]", "targets[shop].namespaces: expected at least one, found an empty list"),

@@ -11,6 +11,7 @@ from handler.config.git_settings import git_url
 from handler.config.load import parse
 from handler.config.value_formats import FORMS
 from tests.unit.config.config_mistakes import SERVER, TARGET, mistakes
+from tests.unit.rows import each_row
 
 SEMVER = "expected a range of versions such as >=1.2 <2, ^1.2 or 1.x"
 NO_V = "leave it out: tags with and without it count alike"
@@ -21,7 +22,7 @@ NEEDS_KEY = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "auth", "expected"),
     [
         (
@@ -72,7 +73,7 @@ def test_repository_auth_has_one_way_that_fits_the_url(url: str, auth: str, expe
     assert mistakes(text) == [f"a.yaml:5: targets[shop].repository{expected}"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "expected"),
     [
         ("revision: {semver: 1.2, tag: v1}", f'.revision.semver: {SEMVER}, found 1.2, which YAML reads as a number; write "1.2"'),
@@ -142,13 +143,13 @@ NO_RANGES = (
 )
 
 
-@pytest.mark.parametrize("text", RANGES)
+@each_row("text", RANGES)
 def test_semver_ranges(text: str) -> None:
     assert parse(TARGET + f"    revision: {{semver: '{text}'}}").targets[0].revision.semver == text
     NpmSpec(text)
 
 
-@pytest.mark.parametrize("text", NO_RANGES)
+@each_row("text", NO_RANGES)
 def test_what_is_no_semver_range(text: str) -> None:
     assert FORMS["semver"].complaint(text)
 
@@ -159,7 +160,7 @@ def test_every_semver_range_that_is_accepted_can_be_used(text: str) -> None:
     NpmSpec(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "url"),
     [
         ("git@git.example.com:acme/shop.git", "ssh://git@git.example.com/acme/shop.git"),
@@ -171,7 +172,7 @@ def test_the_short_form_of_git_is_a_url_of_ssh(text: str, url: str) -> None:
     assert git_url(text) == url
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["https://h/x", "ssh://git@h/x", "file:///srv/x", "h:22:x", "h://x", "u:token@h/x", "/srv/a:b", "../a", "-o@h", "h:", "h:a b"]
 )
 def test_what_is_not_the_short_form_of_git_stays(text: str) -> None:

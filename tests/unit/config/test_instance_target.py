@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from handler.config.git_settings import Repository
 from handler.config.instance_target import instance_target
 from handler.config.settings import Impersonate, Target
 from handler.config.trigger_settings import ResourceTrigger, TriggerSettings, WatchedResource
 from handler.model.instance import Instance
 from handler.model.names import Identity
+from tests.unit.rows import each_row
 
 OWN = Impersonate("anneal/deployer")
 TEMPLATE = Target("shop", Repository("https://git.example.com/shop.git"), ("*",), cluster_scoped=("Namespace",), impersonate=OWN)
@@ -25,7 +24,7 @@ def made(instance: Instance, template: Target = TEMPLATE, **trigger: Any) -> Tar
     return instance_target(replace(template, trigger=TriggerSettings(resource)), instance)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "name", "namespaces", "namespace", "scoped", "account"),
     [
         (made(INSTANCE), "shop.ns.a", ("ns",), "ns", (), OWN),

@@ -9,9 +9,10 @@ import pytest
 
 from handler.config.key_regex import key_regex
 from handler.model.errors import ConfigInvalid
+from tests.unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seen"),
     [
         ("(", "missing ): ("),
@@ -36,7 +37,7 @@ def test_text_that_no_key_can_be_is_no_expression() -> None:
         key_regex("\ud800")
 
 
-@pytest.mark.parametrize("text", ["(a?a?)*b", "(.*)-(.*)-(.*)-(.*)-(.*)x", "(a{1,30}){1,30}b", "((a+)+)+b"])
+@each_row("text", ["(a?a?)*b", "(.*)-(.*)-(.*)-(.*)-(.*)x", "(a{1,30}){1,30}b", "((a+)+)+b"])
 def test_what_would_try_each_way_to_match_answers_at_once(text: str) -> None:
     """By an engine that tries each way some of these would outlive the test."""
     assert key_regex(text).fullmatch("-" * 300) is None

@@ -21,6 +21,7 @@ from handler.config.renderer_settings import OPTIONS, ChartSource, RendererSetti
 from handler.config.settings_shape import Json, slots
 from handler.model.errors import ConfigInvalid
 from handler.model.names import applyset_id
+from tests.unit.rows import each_row
 
 SAMPLES = Path(__file__).with_name("samples")
 SET = applyset_id("anneal-bank", "bank")
@@ -199,7 +200,7 @@ def test_the_example_of_the_documentation_is_read() -> None:
     assert settings.interval == 300.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [("5m", 300.0), ("30s", 30.0), ("1h30m", 5400.0), ("90", 90.0), ("1.5", 1.5), ("1h1m1.5s", 3661.5), ("8760h", 31536000.0)],
 )
@@ -207,7 +208,7 @@ def test_durations(text: str, seconds: float) -> None:
     assert parse(LEAST + f"interval: {text}").interval == seconds
 
 
-@pytest.mark.parametrize(("path", "tidy"), [("deploy/prod/", "deploy/prod"), ("./a//b/.", "a/b"), (".", ""), ('""', ""), ("a/", "a")])
+@each_row(("path", "tidy"), [("deploy/prod/", "deploy/prod"), ("./a//b/.", "a/b"), (".", ""), ('""', ""), ("a/", "a")])
 def test_directories_are_normalised(path: str, tidy: str) -> None:
     assert parse(LEAST.replace("namespaces:", f"path: {path}, namespaces:")).targets[0].path == tidy
 
@@ -270,10 +271,6 @@ def test_anchors_are_read() -> None:
     text = "targets: [{name: a, repository: &r {url: 'https://h/x'}, namespaces: [n]}, {name: b, repository: *r, namespaces: [n]}]"
     first, second = parse(HEAD + text).targets
     assert first.repository == second.repository
-
-
-def test_no_targets_is_a_configuration_if_written() -> None:
-    assert parse(HEAD + "targets: []").targets == ()
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:

@@ -38,12 +38,6 @@ def survives(text: str) -> None:
 
 
 @LITTLE
-@given(st.text())
-def test_any_text_is_settings_or_config_invalid(text: str) -> None:
-    survives(text)
-
-
-@LITTLE
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_any_arrangement_of_yaml_is_settings_or_config_invalid(text: str) -> None:
     survives(text)

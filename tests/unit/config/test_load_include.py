@@ -64,21 +64,12 @@ def test_mistakes_of_every_file_come_together_with_their_own_places(tmp_path: Pa
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        ({"a.yaml": "name: a\ndrfit: report"}, "targets/a.yaml:2: targets[a].drfit: unknown key; did you mean `drift`?"),
-        (
-            {"b.yaml": "targets:\n  - name: a\ninterval: 5m"},
-            "targets/b.yaml:3: interval: an included file holds nothing beside `targets`; move it to the main file",
-        ),
         ({"d.yaml": "targets: none"}, "targets/d.yaml:1: targets: expected a list, found text"),
         ({"e.yaml": b"name: a\npath: \xff"}, "targets/e.yaml:2: configuration: expected UTF-8 text"),
         ({"f.yaml": b"#" * (MAX_BYTES + 1)}, f"targets/f.yaml:1: configuration: is larger than {MAX_BYTES} bytes"),
         ({"g.yaml": "just text"}, "targets/g.yaml:1: targets[0]: expected a mapping, found text"),
         ({"h.yaml": ""}, "targets/h.yaml:1: YAML: expected a mapping, found an empty file"),
         ({}, "anneal.yaml:4: include[targets/*.yaml]: expected files, found none; remove the glob or add a file"),
-        (
-            {"a.yaml": "name: a", "b.yaml": "- name: a"},
-            'targets/b.yaml:1: targets.name: "a" is taken, first at targets/a.yaml:1; names are unique',
-        ),
     ],
 )
 def test_a_mistake_in_an_included_file_has_its_place(tmp_path: Path, files: dict[str, str | bytes], expected: str) -> None:

@@ -14,6 +14,7 @@ from handler.config.secrets import DOOR, RUNS, resolve_all, resolve_known
 from handler.model.errors import SecretUnavailable
 from tests.fakes.page_visits import PAGE, PAGE_SECRETS, page_settings
 from tests.unit.config.config_mistakes import TARGET, mistakes
+from tests.unit.rows import each_row
 
 BLOCK = """page:
   url: https://anneal.example.com
@@ -29,7 +30,7 @@ WAY = "tokens: [{name: ada, secret: {env: A}}]"
 WRONG_URL = "8: page.url: expected the https:// address of the page, without a path, found a URL, which"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "expected"),
     [
         (
@@ -97,7 +98,7 @@ def test_the_door_alone_resolves_the_page_s_secrets_and_shows_none() -> None:
     assert resolve_all(settings, {}, needs=RUNS).page() is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "expected"),
     [
         ({"PAGE_KEY": "CANARY-key-of-24-letters"}, "page.key: environment variable PAGE_KEY is shorter than 32 characters; make one with"),

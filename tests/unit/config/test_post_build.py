@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from handler.config.load import parse
 from handler.config.post_build import PostBuild, SubstituteFrom
 from handler.config.settings_shape import Json
 from tests.unit.config.config_mistakes import TARGET, mistakes
+from tests.unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "expected"),
     [
         ("substitute: {a.b: x}", "postBuild.substitute: 'a.b' is no name of a variable; write A-Z, a-z, 0-9 and _, no digit first"),

@@ -16,6 +16,7 @@ from handler.config.secrets import resolve_all
 from handler.config.settings import ReplaySettings, ReplayToken, Settings, Target, WebhookSettings
 from handler.model.errors import SecretUnavailable
 from tests.unit.config.counting_store import HOOK, NEW, OLD, TTL, Rotating, Store, aws, hooked
+from tests.unit.rows import each_row
 
 
 def test_a_stores_value_is_asked_for_again_only_after_the_interval() -> None:
@@ -30,7 +31,7 @@ def test_a_stores_value_is_asked_for_again_only_after_the_interval() -> None:
     assert store.asked[HOOK] == 2
 
 
-@pytest.mark.parametrize("running", [0.05, EVERY])
+@each_row("running", [0.05, EVERY])
 def test_a_function_that_was_frozen_asks_again_although_its_clock_stood_still(running: float) -> None:
     store = Store({HOOK: OLD})
     rotating = Rotating(hooked(HOOK), store)

@@ -15,6 +15,7 @@ from handler.config.secrets import resolve_all
 from handler.config.settings_digest import settings_digest
 from handler.model.errors import ConfigInvalid
 from tests.unit.config.config_mistakes import HEAD
+from tests.unit.rows import each_row
 
 RENDERERS = ("auto", "file", "kustomize", "helm", "jsonnet", "nix", "own")
 START = HEAD + "targets:\n- name: shop\n  repository: {url: 'https://git.example.com/shop.git'}\n  namespaces: [shop]\n"
@@ -50,7 +51,7 @@ def test_without_a_word_the_tree_decides_and_globs_mean_files() -> None:
     assert target("  renderer: {type: helm}\n").renderer.chosen == "helm"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "expected"),
     [
         ("type: helm, include: ['*.yaml']", "renderer.include: is an option of file, and type is helm"),

@@ -38,10 +38,6 @@ def test_the_schema_is_of_2020_12() -> None:
     Draft202012Validator.check_schema(schema())
 
 
-PAGE = "url: 'https://a.example.com', key: {env: K}, roles: [{role: viewer, groups: [a]}]"
-TOKEN = "tokens: [{name: ada, secret: {env: A}}]"
-
-
 def classes(cls: type) -> set[type]:
     below = {hint for slot in slots(cls) for hint in (slot.item or slot.type,) if is_dataclass(hint) and isinstance(hint, type)}
     return {cls}.union(*(classes(each) for each in below))
@@ -67,15 +63,7 @@ def test_every_default_is_valid() -> None:
                 assert not errors, (name, key)
 
 
-def test_what_is_required_is_what_the_documentation_says() -> None:
-    target = schema()["$defs"]["Target"]
-    assert target["required"] == ["name", "repository", "namespaces"]
-    assert schema()["$defs"]["Repository"]["required"] == ["url"]
-    assert schema()["properties"]["interval"]["default"] == "5m"
-    assert target["properties"]["revision"]["default"] == {"branch": "main"}
-
-
-@pytest.mark.parametrize("name", ["issue.yaml", "full.yaml"])
+@each_row("name", ["issue.yaml", "full.yaml"])
 def test_the_samples_are_valid(name: str) -> None:
     assert [error.message for error in VALID.iter_errors(yaml.safe_load((SAMPLES / name).read_text()))] == []
 
@@ -164,7 +152,7 @@ APP = "{appId: a, installationId: 1, privateKey: {file: k}}"
 BASIC = "{username: a, password: {env: A}}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "auth", "accepted"),
     [
         ("https://h/x", f"{{basic: {BASIC}}}", True),
@@ -247,11 +235,3 @@ def test_defaults_differ_from_a_target_only_in_what_is_required() -> None:
     assert not [
         name for name, each in definitions.items() if name.endswith("Defaults") and {"required", "not", "oneOf", "if"} & each.keys()
     ]
-
-
-@pytest.mark.slow
-def test_the_file_has_one_property_a_line() -> None:
-    lines = [line.strip() for line in module.FILE.read_text(encoding="utf-8").splitlines()]
-    for definition in (schema(), *schema()["$defs"].values()):
-        for key, value in definition["properties"].items():
-            assert any(line.rstrip(",") == f'"{key}": {json.dumps(value, ensure_ascii=False)}' for line in lines), key

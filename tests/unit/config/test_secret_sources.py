@@ -14,13 +14,14 @@ from handler.config.secret_sources import LARGEST, read_regular
 from handler.config.secrets import resolve
 from handler.model.errors import ConfigInvalid, SecretUnavailable
 from handler.source.ssh.known_hosts import pinned
+from tests.unit.rows import each_row
 
 VALUE = "CANARY-secret-value"
 HOOK = SecretRef(aws_parameter="/anneal/hook")
 KEYED = SecretRef(aws_secrets_manager=AwsSecret("a", "k"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "problem"),
     [
         ("CANARY no json", "isn't JSON, so it has no keys"),
@@ -40,7 +41,7 @@ def test_a_document_without_the_key_is_never_quoted(text: str, problem: str) -> 
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+@each_row("end", ["", "\n", "\r\n"])
 def test_a_newline_at_the_end_is_dropped_as_of_a_file(end: str) -> None:
     assert resolve(HOOK, {}, lambda _: VALUE + end).reveal() == VALUE
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from handler.config.git_settings import AwsSecret, SecretRef
 from handler.config.load import parse
 from tests.unit.config.config_mistakes import HEAD, TARGET, mistakes
+from tests.unit.rows import each_row
 
 PLACES = "expected exactly one of env, file, awsSecretsManager, awsParameter, kubernetesSecret, found"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ref", "expected"),
     [
         ("{}", f": {PLACES} none"),
@@ -33,7 +32,7 @@ def test_a_secret_stands_in_one_place(ref: str, expected: str) -> None:
     assert "CANARY" not in "".join(found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cluster", "expected"),
     [
         ("{kubeconfig: {}}", f".kubeconfig: {PLACES} none"),
@@ -54,7 +53,7 @@ def named(name: str, former: str) -> str:
     return f"  - {{name: {name}, renamedFrom: {former}, repository: {repository}, namespaces: [shop]}}\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         (f"{HEAD}targets:\n{named('a', 'a')}", "renamedFrom: is its own name, a"),
@@ -72,7 +71,7 @@ def test_what_was_before_is_another_and_goes_to_one_target(text: str, expected: 
     assert expected in found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "expected"),
     [
         ("https://sqs.eu-central-1.amazonaws.com/123456789012/anneal", "expected the URL of a FIFO queue, found a URL"),
@@ -85,7 +84,7 @@ def test_a_queue_is_fifo(url: str, expected: str) -> None:
     assert "CANARY" not in found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ref", "shown"),
     [
         (SecretRef(env="A"), "environment variable A"),
@@ -107,7 +106,7 @@ TWO = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("exclusive", "expected"),
     [
         ("[jobs]", "jobs is not in the whitelist; write `namespaces: [shop, jobs]`"),

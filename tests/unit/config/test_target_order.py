@@ -13,6 +13,7 @@ from handler.config.target_order import note_mistakes
 from handler.config.yaml_nodes import ConfigMistakes, compose
 from handler.model.errors import ConfigInvalid
 from tests.unit.config.config_mistakes import HEAD, mistakes
+from tests.unit.rows import each_row
 
 
 def refused(tmp_path: Path, files: dict[str, str], more: str = "") -> list[str]:
@@ -42,7 +43,7 @@ def test_targets_may_wait_for_others_in_any_order_of_the_file() -> None:
     assert [target.depends_on for target in settings.targets] == [("infra", "dns"), ("dns",), ()]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("waits", "line"),
     [
         ({"a": ["a"]}, "a.yaml:5: targets[a].dependsOn: a waits for itself; remove the entry"),

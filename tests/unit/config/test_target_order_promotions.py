@@ -8,6 +8,7 @@ from handler.config.load import parse
 from handler.config.settings import Settings
 from handler.config.target_order import followers, promoters
 from handler.model.errors import ConfigInvalid
+from tests.unit.rows import each_row
 
 HEAD = """apiVersion: anneal.dev/v1alpha1
 kind: Config
@@ -52,7 +53,7 @@ def test_those_of_another_installation_are_not_looked_for_here() -> None:
     assert followers(settings) == {}  # that is another target of the same name
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("targets", "said"),
     [
         (("name: b", following("prod", "zzz")), "zzz is not configured; known: b, prod. One of another installation needs `cluster`"),
@@ -87,7 +88,7 @@ def test_a_mistake_is_named_with_its_line(targets: tuple[str, ...], said: str) -
     assert "targets[" in place
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sources", "line"),
     [
         ("[staging,\n      shop-stagin]", 6),

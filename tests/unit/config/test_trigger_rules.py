@@ -10,6 +10,7 @@ import yaml
 from handler.config.load import parse
 from handler.config.trigger_settings import KeyTransformation, LabelSelector, ResourceTrigger, SelectorRequirement, WatchedResource
 from handler.model.errors import ConfigInvalid
+from tests.unit.rows import each_row
 
 MAIN: dict[str, Any] = {"name": "grafana", "apiVersion": "monitoring.coreos.com/v1", "kind": "Grafana"}
 
@@ -52,7 +53,7 @@ def test_a_trigger_is_written_as_locutus_writes_it() -> None:
     assert (trigger.write_status, trigger.service_account, trigger.across_namespaces) == (True, "", False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("requirement", "query"),
     [
         (SelectorRequirement("a", "Exists"), "a"),
@@ -79,7 +80,7 @@ LABELS = f"{OF_MAIN}.labelSelector.matchLabels"
 FOLLOWING = {"promoted": {"from": "grafana"}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "place", "seen"),
     [
         (

@@ -46,12 +46,12 @@ def test_a_url_is_never_shown(url: str, why: str) -> None:
     assert found == [f"a.yaml:5: targets[shop].repository.url: expected an https://, http:// or ssh:// URL, found a URL{why}"]
 
 
-@pytest.mark.parametrize("url", ["https://h/x", "http://127.0.0.1:8080/a.git", "https://[::1]:65535/~a/b", "https://git.example.com/a/@b"])
+@each_row("url", ["https://h/x", "http://127.0.0.1:8080/a.git", "https://[::1]:65535/~a/b", "https://git.example.com/a/@b"])
 def test_a_url_as_git_hosts_have_them_is_accepted(url: str) -> None:
     assert parse(TARGET.replace("https://git.example.com/shop.git", url)).targets[0].repository.url == url
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("alias", "accepted"),
     [
         ("git@git.example.com:acme/shop.git", True),
@@ -73,7 +73,7 @@ def test_repository_aliases(alias: str, accepted: bool) -> None:
         assert alias not in found
 
 
-@pytest.mark.parametrize("name", ["main", "feature/a.b", "v1.2", "ünïcode", "a@b", "x-", "1.0-rc", "releases/2026"])
+@each_row("name", ["main", "feature/a.b", "v1.2", "ünïcode", "a@b", "x-", "1.0-rc", "releases/2026"])
 def test_refs_that_git_allows(name: str) -> None:
     assert parse(TARGET + f"    revision: {{branch: {name}}}").targets[0].revision.branch == name
 
@@ -113,7 +113,7 @@ def test_a_secret_written_into_the_configuration_is_not_repeated(secrets: str) -
         assert "CANARY" not in "\n".join(mistakes(TARGET + line))
 
 
-@pytest.mark.parametrize("username", ["CAN:ARY", '"CANARY\\n:"', "[CANARY]", "1234567890"])
+@each_row("username", ["CAN:ARY", '"CANARY\\n:"', "[CANARY]", "1234567890"])
 def test_a_token_written_as_user_name_is_not_repeated(username: str) -> None:
     line = f"defaults: {{repository: {{auth: {{basic: {{password: {{env: A}}, username: {username}}}}}}}}}"
     (found,) = mistakes(TARGET + line)
@@ -121,14 +121,14 @@ def test_a_token_written_as_user_name_is_not_repeated(username: str) -> None:
     assert "expected a user name" in found
 
 
-@pytest.mark.parametrize("url", ["ssh://h/x", "ssh://git@127.0.0.1:2222/a.git", "ssh://git@[::1]:22/~a/b"])
+@each_row("url", ["ssh://h/x", "ssh://git@127.0.0.1:2222/a.git", "ssh://git@[::1]:22/~a/b"])
 def test_a_url_for_ssh_is_accepted_with_its_key(url: str) -> None:
     auth = "auth: {ssh: {privateKey: {file: k}, knownHosts: h}}"
     text = TARGET.replace("{url: 'https://git.example.com/shop.git'}", f"{{url: '{url}', {auth}}}")
     assert parse(text).targets[0].repository.url == url
 
 
-@pytest.mark.parametrize("bind", ["127.0.0.1:9464", "[::]:0", "localhost:65535", ""])
+@each_row("bind", ["127.0.0.1:9464", "[::]:0", "localhost:65535", ""])
 def test_bind_takes_host_and_port(bind: str) -> None:
     assert parse(TARGET + f"metrics: {{bind: '{bind}'}}").metrics.bind == bind
 
@@ -136,7 +136,7 @@ def test_bind_takes_host_and_port(bind: str) -> None:
 PRIVATE = "-----BEGIN OPENSSH PRIVATE KEY-----\\nCANARY\\n-----END OPENSSH PRIVATE KEY-----"
 
 
-@pytest.mark.parametrize("key", ["ssh", "pgp"])
+@each_row("key", ["ssh", "pgp"])
 def test_a_private_key_in_place_of_a_public_one_is_not_repeated(key: str) -> None:
     (found,) = mistakes(TARGET + f'    verify: {{{key}: ["{PRIVATE}"]}}')
     assert "CANARY" not in found

@@ -34,6 +34,7 @@ from tests.fakes.engine import ONE, SHOP, cluster, engine, pushed, state_of
 from tests.fakes.feedback import AtOnce
 from tests.fakes.git_host import GitHost
 from tests.fakes.pull_request_host import PullRequestHost
+from tests.unit.rows import each_row
 
 ALL_TAKEN: dict[str, Any] = {"batchItemFailures": []}
 
@@ -163,13 +164,6 @@ def test_git_hosts_have_the_end_of_an_invocation_to_show_what_its_runs_owe(monke
     assert order == ["shop", "infra", f"{POSTED:.0f} s", "shop", "3 s"]
 
 
-def test_a_message_that_comes_twice_changes_nothing(server: ApiServer, host: GitHost) -> None:
-    worker = Function(engine(server, host).run)
-    sha = pushed(host)
-    assert [worker(push(sha)), worker(push(sha), times=2)] == [ALL_TAKEN, ALL_TAKEN]
-    assert [line["outcome"] for line in worker.lines] == ["applied", "unchanged"]
-
-
 def test_the_visibility_of_a_message_lasts_while_its_run_lives_and_no_longer(server: ApiServer, host: GitHost) -> None:
     worker = Function(engine(server, host).run)
     worker(push(pushed(host)), seconds=120.0)
@@ -192,7 +186,7 @@ def test_the_first_failure_ends_the_batch_and_what_stands_behind_it_comes_again_
     assert worker.queue.postponed[-3:] == [("m1", 30), ("m2", 0), ("m3", 0)]
 
 
-@pytest.mark.parametrize("body", ["", "{", "[]", "{}", '{"v": 1}', "x" * 100_000])
+@each_row("body", ["", "{", "[]", "{}", '{"v": 1}', "x" * 100_000])
 def test_an_unreadable_message_becomes_a_dead_letter_soon(body: str) -> None:
     worker = Function(ending())
     assert worker(body) == failures("m0")
@@ -298,18 +292,6 @@ def test_what_was_asked_of_a_cluster_that_is_away_comes_again_and_a_tick_doesnt(
     assert worker(Job("shop", "tick", run="shop.0a")) == ALL_TAKEN
     assert worker(Job("shop", "drift", run="shop.0b")) == ALL_TAKEN
     assert [line["anneal_run_failures"] for line in worker.lines] == [1, 1, 1, 1]
-
-
-def test_a_broken_cluster_is_its_own_targets_trouble(lonely: Handler, server: ApiServer, host: GitHost) -> None:
-    healthy = engine(server, host)
-
-    def run(job: Job, stop: threading.Event) -> Result:
-        return (lonely if job.run.endswith("dead") else healthy).run(job, stop)
-
-    worker = Function(run)
-    assert worker(push(host.head, "dead")) == failures("m0")
-    assert worker(push(host.head)) == ALL_TAKEN
-    assert state_of(healthy).commit == host.head
 
 
 @pytest.mark.parametrize("about", [{}, {"dry_run": True}, {"approve": "h1"}])

@@ -17,6 +17,7 @@ from handler.web.delivery_decision import watch
 from tests.fakes.aws_events import Context
 from tests.fakes.feedback import AtOnce
 from tests.fakes.signed_webhooks import Kept
+from tests.unit.rows import each_row
 from tests.unit.triggers.codecommit_events import HTTPS, sample
 
 SHOP = Repository(HTTPS)
@@ -48,7 +49,7 @@ def test_a_push_runs_the_targets_of_its_repository_and_says_why_the_others_not(c
     assert vars(record)["fields"]["runs"] == {"prod": "r1"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "outcome", "code"),
     [(sample("pull-request"), "ignored", None), (sample("branch-deleted"), "ignored", None), ({"source": []}, "refused", "bad-payload")],
 )

@@ -13,6 +13,7 @@ from handler.config.page_settings import PageOidc, PageSettings, PageToken
 from handler.config.settings import Cluster, Eks, PrometheusSettings, ReplaySettings, ReplayToken, Settings, Target, WebhookSettings
 from handler.model.errors import ConfigInvalid
 from infra.functions.configured import resources, settings_of, unfit, variables
+from tests.unit.rows import each_row
 
 HOOK, GIT, TOKEN = (SecretRef(aws_secrets_manager=AwsSecret(name)) for name in ("hook", "git", "token"))
 AUTH = RepositoryAuth(basic=BasicAuth("oauth2", GIT))
@@ -90,14 +91,14 @@ def test_a_kubeconfig_is_read_by_who_speaks_to_clusters_and_a_role_is_assumed_wh
     assert "ssm:GetParameter" not in found["webhook"]
 
 
-@pytest.mark.parametrize("end", ["hook", "hook-AbC123", "my-tokens"])
+@each_row("end", ["hook", "hook-AbC123", "my-tokens"])
 def test_a_secret_by_its_arn_with_and_without_the_ending_that_amazon_gives_it(end: str) -> None:
     arn = f"arn:aws:secretsmanager:eu-west-1:1:secret:{end}"
     hooks = WebhookSettings(github=WebhookSecrets((SecretRef(aws_secrets_manager=AwsSecret(arn)),)))
     assert rights(replace(SETTINGS, webhooks=hooks))["webhook"] == {"secretsmanager:GetSecretValue": [arn, f"{arn}-??????"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "told"),
     [
         (replace(TARGET, repository=Repository("ssh://git@example.com/a.git")), "targets[shop].repository.url: needs the SSH library"),

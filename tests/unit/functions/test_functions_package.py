@@ -11,6 +11,7 @@ import pytest
 from handler.model.errors import ConfigInvalid
 from infra.functions import archive
 from infra.functions.package import together
+from tests.unit.rows import each_row
 
 CODE = {"handler/functions.py": Path("a"), "six.py": Path("b")}
 
@@ -20,13 +21,13 @@ def test_a_configuration_stands_beside_the_code() -> None:
     assert together(CODE, files) == CODE | files
 
 
-@pytest.mark.parametrize("name", ["handler/trust.pem", "six.py/trust.pem", "six/trust.pem"])
+@each_row("name", ["handler/trust.pem", "six.py/trust.pem", "six/trust.pem"])
 def test_no_file_of_the_configuration_takes_the_place_of_code(name: str) -> None:
     with pytest.raises(ConfigInvalid, match=f"{name}: is the name of code"):
         together(CODE, {name: Path("c")})
 
 
-@pytest.mark.parametrize("name", ["json.py", "sitecustomize.py", "lambda_function.PY", "trust/ca.pyc", "_ssl.abi3.so"])
+@each_row("name", ["json.py", "sitecustomize.py", "lambda_function.PY", "trust/ca.pyc", "_ssl.abi3.so"])
 def test_no_file_of_the_configuration_is_imported(name: str) -> None:
     with pytest.raises(ConfigInvalid, match=f"{name}: would be imported"):
         together(CODE, {name: Path("c")})

@@ -20,6 +20,7 @@ from infra.functions.configured import unfit
 from infra.functions.package import together
 from infra.gobuild import BuildError
 from infra.renderers import build, nix
+from tests.unit.rows import each_row
 
 SHOP = Target("shop", Repository("https://git.example.com/shop.git"), ("shop",), cluster=Cluster(eks=Eks("prod")))
 FILES, AUTO = RendererSettings("file"), RendererSettings()
@@ -32,7 +33,7 @@ def settings(*renderers: RendererSettings, sandbox: Literal["strict", "weak"] = 
     return Settings(tuple(replace(SHOP, name=f"t{n}", renderer=each, sandbox=sandbox) for n, each in enumerate(renderers)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("renderers", "names"),
     [
         ((FILES,), set()),
@@ -56,7 +57,7 @@ def test_sops_is_packed_where_a_target_decrypts() -> None:
     assert problem.message == "needs sops, which isn't packed"
 
 
-@pytest.mark.parametrize(("sandbox", "names"), [("strict", set()), ("weak", {"jsonnet"})])
+@each_row(("sandbox", "names"), [("strict", set()), ("weak", {"jsonnet"})])
 def test_jsonnets_program_is_packed_where_a_function_runs_it_and_a_library_evaluates_elsewhere(
     sandbox: Literal["strict", "weak"], names: set[str]
 ) -> None:
@@ -65,7 +66,7 @@ def test_jsonnets_program_is_packed_where_a_function_runs_it_and_a_library_evalu
     assert [unfit(given, ssh=False, renderers=where, arch="x86_64") for where in ("", programs.ZIP, programs.IMAGE)] == [()] * 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sandbox", "where", "fits"),
     [("strict", programs.ZIP, False), ("weak", "", False), ("weak", programs.ZIP, True), ("weak", programs.IMAGE, True)],
 )
@@ -98,14 +99,14 @@ def test_without_a_configuration_all_are_packed() -> None:
     assert programs.needed(None) == {"kustomize", "helm", "jsonnet", "sops"} == set(programs.LARGEST)
 
 
-@pytest.mark.parametrize(("renderer", "needs"), [(KUSTOMIZE, "kustomize"), (HELM, "helm"), (INFLATING, "kustomize and helm")])
+@each_row(("renderer", "needs"), [(KUSTOMIZE, "kustomize"), (HELM, "helm"), (INFLATING, "kustomize and helm")])
 def test_a_target_whose_program_is_not_packed_is_refused_with_the_ways_out(renderer: RendererSettings, needs: str) -> None:
     (problem,) = unfit(settings(renderer, sandbox="weak"), ssh=False)
     assert (problem.subject, problem.message) == ("targets[t0].renderer", f"needs {needs}, which isn't packed")
     assert "scripts/package --renderers; or --renderers image" in problem.fix
 
 
-@pytest.mark.parametrize("where", ["", programs.ZIP, programs.IMAGE])
+@each_row("where", ["", programs.ZIP, programs.IMAGE])
 def test_nix_is_packed_for_no_function(where: str) -> None:
     given = settings(RendererSettings("nix"), sandbox="weak")
     (problem,) = unfit(given, ssh=False, renderers=where)
@@ -116,7 +117,7 @@ def test_nix_is_packed_for_no_function(where: str) -> None:
     assert programs.needed(given) == frozenset()
 
 
-@pytest.mark.parametrize("where", [programs.ZIP, programs.IMAGE])
+@each_row("where", [programs.ZIP, programs.IMAGE])
 def test_a_program_behind_strict_walls_runs_in_no_function(where: str) -> None:
     (problem,) = unfit(settings(HELM), ssh=False, renderers=where)
     assert str(problem).startswith("targets[t0].sandbox: is strict, and AWS Lambda refuses the walls that helm would run behind")

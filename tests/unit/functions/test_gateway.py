@@ -74,12 +74,6 @@ def test_a_signed_body_with_one_byte_more_is_answered_401(form: Callable[..., Js
 
 
 @forms
-def test_bytes_that_are_no_text_are_refused_and_no_more(form: Callable[..., Json], answer: Answer) -> None:
-    sent = b'{"a": "\xff\xfe"}'
-    assert answer(form("POST", PATH, github_headers(sent), sent, encoded=True), Context())["statusCode"] == 400
-
-
-@forms
 @each_row("length", ["0", "1", "30000000", "-1", "", "x"])
 def test_the_length_is_the_bodys_own(form: Callable[..., Json], length: str, answer: Answer) -> None:
     sent = {**github_headers(PUSH), "Content-Length": length}
@@ -121,12 +115,6 @@ def test_a_body_over_the_cap_is_refused(form: Callable[..., Json], answer: Answe
     large = b"[" + b" " * (5 * 1024 * 1024) + b"]"
     answered = answer(form("POST", PATH, github_headers(large), large, encoded=True), Context())
     assert (answered["statusCode"], body(answered)["code"]) == (413, "too-large")
-
-
-@forms
-def test_a_form_body_is_answered_415(form: Callable[..., Json], answer: Answer) -> None:
-    sent = {**github_headers(PUSH), "Content-Type": "application/x-www-form-urlencoded"}
-    assert answer(form("POST", PATH, sent, PUSH), Context())["statusCode"] == 415
 
 
 @forms
@@ -237,13 +225,6 @@ def test_no_text_anywhere_ends_the_function(path: str, name: str, sent: str, for
         if key in event:
             event[key] = path or "/"
     assert 400 <= answer(event, Context())["statusCode"] < 500
-
-
-@forms
-def test_an_odd_payload_is_answered_400(form: Callable[..., Json], answer: Answer, queue: Kept) -> None:
-    sent = github_push(repository=["x"])
-    answered = answer(form("POST", PATH, github_headers(sent), sent), Context())
-    assert (answered["statusCode"], body(answered)["code"], queue.jobs) == (400, "bad-payload", [])
 
 
 def test_an_answer_of_ours_has_one_form_everywhere() -> None:

@@ -35,6 +35,7 @@ from tests.fakes.signed_webhooks import Kept
 from tests.fakes.sqs_fifo import Fifo
 from tests.fakes.worker_parts import remember
 from tests.patience import PATIENCE
+from tests.unit.rows import each_row
 
 END = 1_772_366_400.0
 START, NOON = END - 60.0, "2026-03-01T12:00:00Z"
@@ -50,7 +51,7 @@ def settings(*targets: Target, interval: float = 30 * HOUR, drift_interval: floa
     return Settings(targets, interval=interval, drift_interval=drift_interval)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "end"),
     [
         (every_minute(), END),
@@ -88,7 +89,7 @@ OFTEN = next(name for name in (f"t{number}" for number in range(99)) if due_betw
 SELDOM = next(name for name in (f"t{number}" for number in range(99)) if not due_between((name,), AGAIN, START, END))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("summary", "at_once", "at_its_turn"),
     [
         (Summary(), False, False),
@@ -176,14 +177,6 @@ def test_a_heartbeat_that_cant_be_renewed_keeps_no_schedule_up(caplog: pytest.Lo
     assert "the heartbeat can't be renewed" in [record.message for record in caplog.records]
 
 
-def test_an_event_that_comes_twice_asks_for_the_same() -> None:
-    objects, first, second = FakeObjects(), Kept(), Kept()
-    known = settings(*(target(f"t{number}") for number in range(50)), interval=300.0)
-    for queue in (first, second):
-        minutes(known, queue, lambda _target: objects)
-    assert first.jobs == second.jobs != []
-
-
 @pytest.fixture
 def never() -> Iterator[threading.Event]:
     """What a cluster that hangs waits for."""
@@ -242,7 +235,7 @@ def at(number: int) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 3, 20])
+@each_row("count", [1, 3, 20])
 def test_for_a_day_all_targets_of_a_silent_cluster_are_asked_about_equally_often(count: int) -> None:
     known, fifo = Settings(tuple(target(f"w{number}", WEST) for number in range(count))), Line()
     for number in range(24 * 60):

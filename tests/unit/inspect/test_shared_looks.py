@@ -18,29 +18,6 @@ from handler.model.errors import AccessDenied, ClusterUnavailable
 from tests.patience import PATIENCE, until
 
 
-def test_many_who_ask_at_once_share_one_look() -> None:
-    looks, entered, go, seen, asking = SharedLooks(), threading.Event(), threading.Event(), list[int](), threading.Semaphore(0)
-
-    def look() -> int:
-        seen.append(1)
-        entered.set()
-        assert go.wait(PATIENCE)
-        return len(seen)
-
-    def ask() -> int:
-        asking.release()
-        return looks.ask("key", look, seconds=60, fresh=math.inf)
-
-    with ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(ask)]
-        assert entered.wait(PATIENCE)
-        asked += [pool.submit(ask) for _ in range(7)]
-        for _ in range(8):
-            assert asking.acquire(timeout=PATIENCE)
-        go.set()
-        assert [each.result(PATIENCE) for each in asked] == [1] * 8
-
-
 def test_an_answer_serves_others_while_it_is_fresh() -> None:
     looks, seen = SharedLooks(), list[int]()
 

@@ -1,15 +1,16 @@
-"""Dead letters are found by the redrive policy, looked at without being hidden, and asked for again without one being lost."""
+"""Dead letters are found by the redrive policy, counted, looked at without being hidden, and asked for again without one being lost."""
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 
 import boto3
 import pytest
 
 from handler.model.event import Job
-from handler.queues.dead_letters import DeadLetters
+from handler.queues.dead_letters import DeadLetterCount, DeadLetters
 from handler.queues.pending import Work
 from handler.queues.sqs import SqsQueue
 from handler.queues.sqs_client import QueueInvalid, QueueUnavailable
@@ -138,3 +139,21 @@ def test_the_real_client_lists_and_asks_again(aws: Moto) -> None:
     assert len(letters.redrive(everything).again) == 1
     assert letters.look().found == ()
     assert len(queue.receive(10, 0, 30)) == 1
+
+
+def test_dead_letters_are_counted() -> None:
+    queues, found = Queues(), list[tuple[str, int]]()
+    count = DeadLetterCount(queues.sqs, lambda name, number: found.append((name, number)))
+    count.count()
+    queues.die(asks("shop"), asks("site"))
+    count.count()
+    assert found == [("anneal-dead.fifo", 0), ("anneal-dead.fifo", 2)]
+
+
+def test_without_a_dead_letter_queue_that_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    queue = Fifo(now=lambda: 0.0)
+    count = DeadLetterCount(SqsQueue(queue.url, queue), lambda *_: pytest.fail("nothing was counted"))
+    with caplog.at_level(logging.WARNING):
+        count.count()
+        count.count()
+    assert [record.message for record in caplog.records] == ["dead letters aren't counted"]

@@ -112,43 +112,25 @@ def test_a_target_is_serial_whatever_is_asked() -> None:
     assert runs.most == 1
 
 
-def test_a_run_that_raises_ends_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_that_raises_ends_no_thread_and_frees_its_target(caplog: pytest.LogCaptureFixture) -> None:
     ran: list[str] = []
-    last = threading.Event()
+    begun, last = threading.Event(), threading.Event()
 
     def run(work: Work) -> None:
         ran.append(work.job.hint)
-        if work.job.hint == "last":
-            last.set()
+        (last if work.job.hint == "last" else begun).set()
         raise RuntimeError("metrics")
 
     queue = Inline(run, threads=2)
     queue.start()
     for number in range(8):
         queue.put(pushed(f"t{number}"))
-    queue.put(pushed("t8", "last"))
+    assert begun.wait(PATIENCE)
+    queue.put(pushed("t0", "last"))
     assert last.wait(PATIENCE)
     assert queue.stop(PATIENCE) == ()
     assert len(ran) == 9
     assert caplog.messages == ["what follows a run has failed"] * 9
-
-
-def test_a_run_that_raises_frees_its_target() -> None:
-    seen: list[str] = []
-    begun = threading.Semaphore(0)
-
-    def run(work: Work) -> None:
-        seen.append(work.run)
-        begun.release()
-        raise RuntimeError("odd")
-
-    queue = Inline(run, threads=1)
-    queue.start()
-    for _ in range(2):
-        queue.put(pushed())
-        assert begun.acquire(timeout=PATIENCE)
-    assert queue.stop(PATIENCE) == ()
-    assert len(seen) == 2
 
 
 def test_stopping_names_who_still_runs_and_starts_nothing_more(runs: Runs) -> None:

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from handler.model.errors import WorkerUnavailable
 from handler.model.event import Delivery, Job
 from handler.queues import message, socket_frames
+from handler.queues import outbox as outboxes
 from handler.queues.inbox import Closed, Inbox
 from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
+from handler.web.gunicorn_worker import THREADS
 from tests.patience import PATIENCE
 
 JOB = Job(
@@ -169,3 +172,45 @@ def test_the_socket_of_a_killed_worker_is_replaced(path: Path) -> None:
     outbox = Outbox(path)
     assert any(outbox.ready() for _ in range(60)), "it has a second to say so each time"
     inbox.stop()
+
+
+def test_simultaneous_connections_to_the_worker_socket_are_accepted(path: Path) -> None:
+    inbox = Inbox(path, lambda _work: {})  # it listens, and hasn't begun to accept
+    connections = [socket_frames.connect(path, PATIENCE) for _ in range(2 * THREADS)]
+    for connection in connections:
+        connection.close()
+    inbox.start()
+    inbox.stop()
+
+
+@pytest.fixture
+def slow(path: Path) -> Any:
+    """A worker that answers only once it is let go; how many questions it has."""
+    held, begun = threading.Event(), threading.Semaphore(0)
+
+    def answer(message: dict[str, Any]) -> dict[str, Any]:
+        if message.get("ask") != "targets":
+            begun.release()
+            assert held.wait(PATIENCE)
+        return {"asked": message.get("ask")}
+
+    inbox = Inbox(path, lambda _work: {}, answer)
+    inbox.start()
+    yield held, begun
+    held.set()
+    inbox.stop()
+
+
+def test_a_plan_is_waited_for_longer_than_a_record(path: Path, slow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    held, begun = slow
+    monkeypatch.setattr(outboxes, "READ_TIMEOUT", 0.05)
+    outbox, answers = Outbox(path), list[dict[str, Any]]()
+    asking = threading.Thread(target=lambda: answers.append(outbox.ask("gap", name="shop")))
+    asking.start()
+    assert begun.acquire(timeout=PATIENCE)
+    with pytest.raises(WorkerUnavailable, match="doesn't answer"):
+        outbox.ask("run", run="x")
+    held.set()
+    asking.join(PATIENCE)
+    assert answers == [{"taken": True, "asked": "gap"}]
+    outbox.close(0.0)

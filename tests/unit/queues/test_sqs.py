@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from handler.config.settings import QueueSettings, Settings, SqsSettings
 from handler.model.errors import ConfigInvalid
 from handler.model.event import Delivery, Job
 from handler.queues import message, sqs, sqs_client
-from handler.queues.sqs import SqsQueue, queue_url
+from handler.queues.sqs import Received, SqsQueue, queue_url
 from handler.queues.sqs_client import QueueUnavailable
 from infra.moto import Moto
 from tests.fakes.sqs_fifo import Fifo, refused
@@ -78,11 +79,6 @@ def test_the_right_that_is_missing_is_that_of_the_call() -> None:
 
 
 @pytest.mark.slow
-def test_a_queue_that_is_gone_is_told_by_the_real_client(aws: Moto) -> None:
-    assert "doesn't exist" in text(trouble(SqsQueue(f"{aws.url}/123456789012/gone.fifo")))
-
-
-@pytest.mark.slow
 def test_missing_credentials_are_told_by_the_real_client(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
@@ -131,23 +127,16 @@ class Silent(Fifo):
         return super().send_message_batch(*arguments, **more)
 
 
-def test_a_silent_queue_blocks_no_other_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqs, "PATIENCE", 0.2)
-    silent = Silent()
-    try:
-        raised = trouble(SqsQueue(silent.url, silent), lambda queue: queue.put_all([Job(f"t{number}", "push") for number in range(1000)]))
-        assert "hasn't taken all of 1000 messages" in text(raised)
-    finally:
-        silent.answers.set()
-
-
-def test_a_given_up_sqs_request_is_not_sent_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_queue_blocks_no_other_request_and_what_was_given_up_is_not_sent_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqs, "PATIENCE", 0.2)
     silent = Silent()
     queue = SqsQueue(silent.url, silent)
-    trouble(queue, lambda queue: queue.put_all([Job(f"t{number}", "push") for number in range(1000)]))
-    monkeypatch.setattr(sqs, "PATIENCE", PATIENCE)
-    silent.answers.set()
+    try:
+        raised = trouble(queue, lambda queue: queue.put_all([Job(f"t{number}", "push") for number in range(1000)]))
+        assert "hasn't taken all of 1000 messages" in text(raised)
+        monkeypatch.setattr(sqs, "PATIENCE", PATIENCE)
+    finally:
+        silent.answers.set()
     queue.put(JOB)  # waits behind what was under way
     assert len(silent.calls) <= sqs.AT_ONCE + 1
 
@@ -273,3 +262,54 @@ def test_the_queue_url_of_the_environment_stands_above_the_settings() -> None:
     assert queue_url(Settings(targets=()), {"ANNEAL_QUEUE_URL": ""}) == ""
     with pytest.raises(ConfigInvalid, match=r"ANNEAL_QUEUE_URL.*FIFO"):
         queue_url(settings, {"ANNEAL_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/123456789012/plain"})
+
+
+PLAN = Job("shop~12", "pull-request", comments=("6",), actor="ada")
+
+
+class Sent(Fifo):
+    """A queue that keeps the rows as they were sent."""
+
+    rows: list[dict[str, str]]
+
+    def send_message_batch(self, QueueUrl: str, Entries: list[dict[str, str]]) -> dict[str, object]:  # noqa: N803 - AWS' names
+        self.rows = Entries
+        return super().send_message_batch(QueueUrl, Entries)
+
+
+def test_plans_share_groups_by_names_that_aws_takes() -> None:
+    fifo = Sent()
+    runs = SqsQueue(fifo.url, fifo).put_all(
+        (PLAN, Job("shop~13", "pull-request"), Job("shop", "push"), Job("a" * 56 + "~999999999", "pull-request"))
+    )
+    first, second, shop, long = (row["MessageGroupId"] for row in fifo.rows)
+    assert (shop, {first, second, long} <= {"plans~0", "plans~1"}) == ("shop", True)
+    for row in fifo.rows:
+        for part in ("MessageGroupId", "MessageDeduplicationId"):
+            assert re.fullmatch(r"[A-Za-z0-9!-/:-@\[-`{-~]{1,128}", row[part]), "alphanumeric characters and punctuation, says AWS"
+    assert len({row["MessageDeduplicationId"] for row in fifo.rows}) == 4
+    assert [message.decode(row["MessageBody"]).runs for row in fifo.rows] == [(run,) for run in runs]
+
+
+def test_however_many_plans_there_are_they_keep_a_few_workers_and_no_target_waits_for_them() -> None:
+    fifo = Fifo()
+    queue = SqsQueue(fifo.url, fifo)
+    plans = [Job(f"shop~{number}", "pull-request") for number in range(1, 30)]
+    tried = [Job(f"cart~{number}", "pull-request", looks=1, moment=1.0) for number in range(1, 9)]
+    queue.put_all((PLAN, *plans, *tried, Job("shop", "push")))
+    held = list[Received]()
+    while found := queue.receive(1, 0, 60):
+        held += found
+    assert sorted(each.group for each in held) == ["plans~0", "plans~1", "plans~2", "shop"]
+    assert queue.delete(held) == ()
+    assert len(queue.receive(10, 0, 60)) == 10, "the next ones come when those have ended"
+
+
+def test_two_wishes_for_a_plan_are_two_messages_and_one_that_is_sent_again_is_one() -> None:
+    fifo = Fifo()
+    queue = SqsQueue(fifo.url, fifo)
+    assert queue.put(PLAN) != queue.put(PLAN)
+    assert len(fifo.messages) == 2
+    known = Job("shop~12", "pull-request", run="shop~12.0123456789ab")
+    assert queue.put(known) == queue.put(known) == known.run
+    assert len(fifo.messages) == 3

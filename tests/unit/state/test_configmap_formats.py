@@ -1,22 +1,21 @@
-"""What is applied can be read by kubectl alone; records of the format before are read and written anew."""
+"""What is applied can be read by kubectl alone; records of the format before are read and written anew; how long one may be in all."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from handler.model.errors import StateInvalid
 from handler.model.names import Identity
+from handler.state.cluster_port import Body
 from handler.state.configmap import decode, encode
-from handler.state.record import FORMAT, Attempt, Progress, Ran, State, StepRecord, TargetHealth
-from handler.state.store import StateStore
+from handler.state.record import FORMAT, Attempt, Progress, Ran, State, StepRecord, Suspend, TargetHealth
+from handler.state.record_format import gzipped_text
+from handler.state.store import StateStore, fitted
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import API, NAMESPACE, NOON, TOKEN, TOOLING, as_format_1, blank, full, sha
-
-Body = dict[str, Any]
 
 
 def read(body: Body) -> State:
@@ -28,12 +27,6 @@ def test_commit_repository_and_path_are_plain_keys_of_the_config_map() -> None:
     assert (data["commit"], data["repository"], data["path"]) == (sha(), "https://git.example.com/acme/shop.git", "deploy")
     groups = json.loads(data["applied.json"]) | json.loads(data["target.json"])
     assert (groups.get("commit"), groups["repository"], groups.get("path")) == (None, "", None)
-
-
-def test_nothing_that_is_not_recorded_has_a_key() -> None:
-    body = encode(replace(blank(), repository=""), NAMESPACE, TOOLING)
-    assert list(body["data"]) == ["target.json"]
-    assert read(body) == replace(blank(), repository="")
 
 
 def test_a_record_of_the_format_before_is_read_and_written_anew_with_plain_keys() -> None:
@@ -86,9 +79,30 @@ def test_an_older_version_names_the_record_format_as_newer() -> None:
         assert "delete" not in str(caught.value)
 
 
-def test_a_repository_in_both_places_is_not_believed() -> None:
+@pytest.mark.parametrize("ending", ["", "x"])
+def test_all_parts_of_a_record_share_one_limit_of_length(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    monkeypatch.setattr("handler.state.configmap.INFLATED", 10_000)
     body = encode(full(), NAMESPACE, TOOLING)
-    target = json.loads(body["data"]["target.json"]) | {"repository": "https://git.example.com/other.git"}
-    body["data"]["target.json"] = json.dumps(target)
-    with pytest.raises(StateInvalid, match="repository stands in another key, too"):
+    body["data"] = {key: text for key, text in body["data"].items() if key in ("repository", "target.json")}
+    text = gzipped_text(b"[" + b" " * 6_000 + b"]")
+    body["binaryData"] = {f"{key}.json.gz": text for key in ("declared", "drift")} | {"x.json.gz": ending}
+    with pytest.raises(StateInvalid, match=r"declared\.json\.gz`: is too large") as caught:
         read(body)
+    assert "target.json`" not in str(caught.value), "a newer version's record is known by that"
+
+
+@pytest.mark.parametrize("text", ["1969-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "3000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"])
+def test_a_time_so_far_away_that_no_one_can_reckon_with_it_is_refused(text: str) -> None:
+    body = encode(blank(suspend=Suspend("x", until="2999-12-31T23:59:59Z")), NAMESPACE, TOOLING)
+    assert read(body).suspend
+    body["data"]["suspend.json"] = json.dumps({"by": "x", "until": text})
+    with pytest.raises(StateInvalid, match="expected a time"):
+        read(body)
+
+
+def test_a_record_of_too_much_text_is_trimmed_before_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handler.state.store.INFLATED", 20_000)
+    steps = tuple(StepRecord("apply", "all", f"ConfigMap/shop/{number}", "apply", message="x" * 1_000) for number in range(30))
+    kept = fitted(blank(rollout=Progress(sha(), sha(), "2026-01-01T00:00:00Z", steps=steps)), NAMESPACE, TOOLING)[0].rollout
+    assert kept
+    assert len(kept.steps) == 30

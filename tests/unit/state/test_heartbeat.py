@@ -225,31 +225,18 @@ def test_health_that_was_never_judged_is_unknown() -> None:
     assert known(TargetHealth(), Beat(NOW, 180.0), NOW, 1800.0).state == "unknown"
 
 
-def test_a_watch_holds_for_as_long_as_its_server_says() -> None:
-    objects, interval = FakeObjects(clock=lambda: NOW), 7200.0
-    lease = Heartbeat(objects, "anneal-system", "default")
-    lease.renew(Signs("one", "1.0.0", {}, (90.0, 3 * interval)))
-    assert lease.read().watched == Beat(NOW - 90, 3 * interval)
-
-
-def test_a_watch_goes_on_without_a_gap_until_there_is_one_also_from_server_to_server() -> None:
-    now = [NOW]
-    objects = FakeObjects(clock=lambda: now[0])
-    lease = Heartbeat(objects, "anneal-system", "default")
-
-    def since(server: str, watched: float = 0.0) -> float:
-        lease.renew(Signs(server, "1.0.0", {}, (watched, 180.0)))
-        found = lease.read().watched
+def test_a_watch_goes_on_without_a_gap_until_there_is_one_also_from_server_to_server(cluster: Cluster) -> None:
+    for later, server, ago, since in (
+        (0, "one", 10.0, -10.0),
+        (100, "one", 0.0, -10.0),
+        (180, "two", 0.0, -10.0),
+        (181, "two", 0.0, 461.0),
+    ):
+        cluster.now += later
+        cluster.lease.renew(signs(server, watched=(ago, 180.0)))
+        found = cluster.lease.read().watched
         assert found
-        return found.since - NOW
-
-    assert since("one", 10.0) == -10.0
-    now[0] += 100
-    assert since("one") == -10.0
-    now[0] += 180
-    assert since("two") == -10.0, "the other one goes on with it"
-    now[0] += 181
-    assert since("two") == 461.0, "none has watched for a while"
+        assert found.since - NOW == since, "the other one goes on with it; after 181 seconds none has watched for a while"
 
 
 @pytest.mark.parametrize(

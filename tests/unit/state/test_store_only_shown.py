@@ -61,19 +61,6 @@ def test_what_a_host_shows_meanwhile_is_kept_in_the_record_of_a_run(
     assert written.state == blank(commit=sha("b"), status=RunStatus("applied", NOON), commit_statuses=statuses, pull_requests=comments)
 
 
-def test_it_is_kept_by_what_opens_an_attempt_too_and_by_the_watch_of_health(store: StateStore, others: StateStore) -> None:
-    stored = store.create(blank(commit=sha(), commit_statuses=(OWED,)))
-    assert stored.state
-    others.update(marked)
-    stored = store.swap(stored, replace(stored.state, health=TargetHealth("healthy", NOON)))
-    others.update(commented)
-    assert stored.state
-    opened = store.swap(stored, replace(stored.state, attempt=attempt()), TOKEN).state
-    assert opened
-    assert (opened.attempt, opened.health.state) == (attempt(), "healthy")
-    assert (opened.commit_statuses, opened.pull_requests) == ((replace(OWED, posted=True),), (COMMENT,))
-
-
 def other_run(state: State) -> State:
     return replace(state, commit=sha("d"))
 
@@ -152,6 +139,7 @@ def test_what_is_shown_again_and_again_while_one_record_is_written_drops_nothing
     others = StateStore(objects, NAMESPACE, "shop", "default", TOOLING)
     stored = store.create(blank(commit=sha(), commit_statuses=(OWED,)))
     assert stored.state
+    opened = replace(stored.state, attempt=attempt(), health=TargetHealth("healthy", NOON))
     left = [marked, commented]
 
     def interfere(verb: str, body: dict[str, Any]) -> None:
@@ -161,5 +149,5 @@ def test_what_is_shown_again_and_again_while_one_record_is_written_drops_nothing
             objects.before = interfere
 
     objects.before = interfere
-    store.swap(stored, replace(stored.state, commit=sha("b")))
-    assert (left, store.read().state) == ([], replace(commented(marked(stored.state)), commit=sha("b")))
+    store.swap(stored, opened, TOKEN)
+    assert (left, store.read().state) == ([], replace(commented(marked(stored.state)), attempt=opened.attempt, health=opened.health))

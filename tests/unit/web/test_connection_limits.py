@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from handler.web.connection_limits import Bounds, OpenConnections, Peers
+from tests.unit.rows import each_row
 
 
 def crowd(connections: int = 4, of_peer: int = 2, held: int = 100) -> OpenConnections[str]:
@@ -79,7 +78,7 @@ def test_a_connection_with_a_new_peer_address_stands_behind_the_others() -> None
     assert (len(door), door._peers) == (0, {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client", "peer"),
     [
         (("192.0.2.1", 5), "192.0.2.1"),
@@ -95,7 +94,7 @@ def test_a_peer_is_an_address_or_a_network_of_ipv6_and_a_proxy_is_nobody(client:
     assert Peers(["10.0.0.7/8", "fd00::/8"]).peer(client) == peer
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("forwarded", "client"),
     [
         (["192.0.2.1"], ("192.0.2.1", "192.0.2.1")),

@@ -10,6 +10,7 @@ import pytest
 
 from handler.web.connection_limits import Bounds
 from handler.web.gunicorn_worker import ACTS, EVENTS, LOOKS, PAGES, POOLS, READS, READY, SPARE, THREADS, _bounds, _patience, _pool
+from tests.unit.rows import each_row
 
 
 def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_theirs_beside() -> None:
@@ -18,7 +19,7 @@ def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_
     assert POOLS[""] > THREADS // 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "pool"),
     [
         ("/api/targets", READS),

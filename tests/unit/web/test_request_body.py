@@ -9,6 +9,7 @@ import pytest
 
 from handler.model.errors import BadPayload, TooLarge, WrongMediaType
 from handler.web.request_body import STEP, read, require_json
+from tests.unit.rows import each_row
 
 
 class Endless(io.RawIOBase):
@@ -33,7 +34,7 @@ def test_a_chunked_body_is_read_to_its_end() -> None:
     assert read(environ(io.BytesIO(b"x" * 200_000), **CHUNKED)) == b"x" * 200_000
 
 
-@pytest.mark.parametrize("claim", [CHUNKED, {"CONTENT_LENGTH": "1000000"}])
+@each_row("claim", [CHUNKED, {"CONTENT_LENGTH": "1000000"}])
 def test_an_endless_body_is_refused_after_the_cap_and_one_step(claim: dict[str, Any]) -> None:
     stream = Endless()
     with pytest.raises(TooLarge):
@@ -41,7 +42,7 @@ def test_an_endless_body_is_refused_after_the_cap_and_one_step(claim: dict[str, 
     assert stream.taken <= 500_000 + STEP
 
 
-@pytest.mark.parametrize("length", ["5242881", str(10**12), "9" * 5000])
+@each_row("length", ["5242881", str(10**12), "9" * 5000])
 def test_a_length_over_the_cap_is_refused_unread(length: str) -> None:
     stream = Endless()
     with pytest.raises(TooLarge):
@@ -60,7 +61,7 @@ def test_a_body_shorter_than_declared_is_refused() -> None:
         read(environ(io.BytesIO(b"bo"), CONTENT_LENGTH="4"))
 
 
-@pytest.mark.parametrize("length", ["", "-1", "1.5", "٣", "abc"])
+@each_row("length", ["", "-1", "1.5", "٣", "abc"])
 def test_without_a_length_there_is_no_body(length: str) -> None:
     assert read(environ(Endless(), CONTENT_LENGTH=length)) == b""
     assert read(environ(Endless(), HTTP_TRANSFER_ENCODING="chunked")) == b""
@@ -83,7 +84,7 @@ _KIND = "header Content-Type: expected application/json, found {}: the body is n
 _SET = "set the webhook's content type to application/json"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "encoding", "told"),
     [
         ("application/json", "GZIP", f"{_COMPRESSED}, {_WHERE}"),
@@ -101,6 +102,6 @@ def test_a_header_that_keeps_a_body_unread_is_named_with_what_was_seen(kind: str
     assert str(caught.value) == told
 
 
-@pytest.mark.parametrize("encoding", ["", "identity", " Identity "])
+@each_row("encoding", ["", "identity", " Identity "])
 def test_json_as_it_is_is_read(encoding: str) -> None:
     require_json("Application/JSON; charset=utf-8", encoding)

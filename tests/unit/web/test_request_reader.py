@@ -55,8 +55,8 @@ def test_a_request_is_whole_with_its_last_byte(sent: bytes, body: bytes, step: i
     assert fed(sent[:-1], step)[0] is None
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("sent", [b"POST /p HTTP/1.1\r\nContent-Length: 2\r\n\r\nab", CHUNKED + b"2\r\nab\r\n0\r\n\r\n"])
+@each_row("step", STEPS)
+@each_row("sent", [b"POST /p HTTP/1.1\r\nContent-Length: 2\r\n\r\nab", CHUNKED + b"2\r\nab\r\n0\r\n\r\n"])
 def test_bytes_after_the_content_length_are_no_part_of_the_request(sent: bytes, step: int) -> None:
     request, _ = fed(sent + b"GET /q HTTP/1.1\r\n\r\n", step)
     assert (request.path, request.body.read()) == ("/p", b"ab")
@@ -103,7 +103,7 @@ def test_a_head_without_end_is_refused_at_its_bound() -> None:
         request.feed(line)
 
 
-@pytest.mark.parametrize("length", [MOST + 1, 10**12, 10**30])
+@each_row("length", [MOST + 1, 10**12, 10**30])
 def test_a_length_beyond_what_is_read_waits_for_no_byte(length: int) -> None:
     request = incoming()
     assert request.feed(f"POST /p HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
@@ -135,7 +135,7 @@ def test_a_header_that_came_twice_is_no_list_of_both() -> None:
     assert request.headers == [("X-FORWARDED-GROUPS", "a\x1fc"), ("COOKIE", "b=1; e=2"), ("ACCEPT", "f, g")]
 
 
-@pytest.mark.parametrize("name", [b"Host", b"Content-Type"])
+@each_row("name", [b"Host", b"Content-Type"])
 def test_a_header_that_comes_once_is_refused_twice(name: bytes) -> None:
     with pytest.raises(errors.InvalidHeader):
         fed(b"GET /p HTTP/1.1\r\n" + (name + b": a\r\n") * 2 + b"\r\n", 10**9)

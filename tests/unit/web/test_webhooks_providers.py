@@ -130,16 +130,6 @@ def test_another_providers_proof_opens_no_route(client: FlaskClient, queue: Kept
     assert bool(queue.jobs) is (sender == provider)
 
 
-@each_row("provider", PROVIDERS)
-def test_headers_of_every_host_at_once_are_read_as_the_paths(client: FlaskClient, provider: str) -> None:
-    sample = PUSHES[provider]
-    sent: dict[str, str] = {}
-    for other in PROVIDERS:
-        sent |= host_webhooks.headers(other, sample.body, sample.event)
-    sent |= host_webhooks.headers(provider, sample.body, sample.event)
-    assert client.post(f"/webhooks/{provider}", data=sample.body, headers=sent).status_code == 202
-
-
 def renamed(sample: Sample, path: str) -> bytes:
     """Return a payload that speaks of another repository wherever it spelt the first."""
     return re.sub(r'"[^"]*git\.example\.com[^"]*/shop(\.git)?"', f'"https://git.example.com/{path}"', sample.body.decode()).encode()
@@ -172,7 +162,7 @@ def test_an_unknown_repository_learns_of_none_that_its_secret_may_not_speak_for(
 
 
 @each_row("provider", PROVIDERS)
-@each_row("body", [b"{", b"\xff\xfe", b'{"a": 1e999}'])
+@each_row("body", [b"{", b"[" * 50_000, b"\xff\xfe", b'{"a": 1e999}'])
 def test_a_proven_body_that_is_no_payload_is_refused(client: FlaskClient, queue: Kept, provider: str, body: bytes) -> None:
     response = send(client, PUSHES[provider], body)
     assert (response.status_code, response.get_json()["code"], queue.jobs) == (400, "bad-payload", [])
@@ -185,19 +175,6 @@ def test_a_repository_of_another_type_is_answered_400(client: FlaskClient, queue
     body = json.dumps({**sample.document, "repository": ["x"], "project": ["x"], "resource": ["x"]}).encode()
     response = send(client, sample, body)
     assert (response.status_code, response.get_json()["code"], queue.jobs) == (400, "bad-payload", [])
-
-
-@each_row("provider", PROVIDERS)
-@each_row(
-    ("headers", "status"),
-    [
-        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
-        ({"Content-Encoding": "gzip"}, 415),
-        ({"Content-Type": "application/json; charset=utf-8"}, 202),  # Azure DevOps
-    ],
-)
-def test_only_plain_json_is_read(client: FlaskClient, provider: str, headers: dict[str, str], status: int) -> None:
-    assert send(client, PUSHES[provider], headers=headers).status_code == status
 
 
 @each_row("provider", PROVIDERS)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ import pytest
 from handler import wsgi
 from handler.app import log
 from handler.app.run_guard import Run
-from handler.model.backoff import Backoff
 from handler.model.event import Delivery, Job
 from handler.model.result import Outcome, Result
 from handler.queues import sqs
@@ -29,6 +27,7 @@ from infra.moto import Moto
 from tests.fakes.signed_webhooks import SECRETS, SHOP, door_settings, github_headers, github_push
 from tests.fakes.worker_parts import parts_of
 from tests.patience import PATIENCE
+from tests.unit.worker.serving import serving
 
 SHA = "a" * 40
 
@@ -41,17 +40,8 @@ def queue(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> SqsQueue:
     return SqsQueue(url, longest_wait=1)
 
 
-@contextmanager
-def working(path: Path, queue: SqsQueue, run: Run) -> Iterator[Worker]:
-    worker = Worker(door_settings(), replace(parts_of(run), queue=queue))
-    thread = threading.Thread(target=worker.serve, args=(path,))
-    thread.start()
-    try:
-        yield worker
-    finally:
-        worker.stop()
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
+def working(path: Path, queue: SqsQueue, run: Run) -> AbstractContextManager[Worker]:
+    return serving(Worker(door_settings(), replace(parts_of(run), queue=queue)), path)
 
 
 class Ran:
@@ -93,16 +83,6 @@ def left(queue: SqsQueue) -> int:
 
 
 @pytest.mark.slow
-def test_a_message_is_run_and_acknowledged(queue: SqsQueue, tmp_path: Path) -> None:
-    ran = Ran()
-    runs = queue.put_all([push("infra"), push("shop-prod")])
-    with working(tmp_path / "s", queue, ran) as worker:
-        ran.wait(2)
-    assert {job.run for job in ran.jobs} == {run_of(worker, run) for run in runs}
-    assert left(queue) == 0
-
-
-@pytest.mark.slow
 def test_a_late_push_keeps_its_message_until_it_has_ended(queue: SqsQueue, tmp_path: Path) -> None:
     late = Result("infra", Outcome.LAGGING, next_try=time.time())
     ran = Ran(late, late)
@@ -110,18 +90,6 @@ def test_a_late_push_keeps_its_message_until_it_has_ended(queue: SqsQueue, tmp_p
     with working(tmp_path / "s", queue, ran):
         ran.wait(3)
     assert [job.looks for job in ran.jobs] == [0, 1, 2]
-    assert left(queue) == 0
-
-
-@pytest.mark.slow
-def test_a_failure_without_a_record_is_not_acknowledged(queue: SqsQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqs_consumer, "TRANSIENT", Backoff(0, 0))
-    ran = Ran(Result("infra", Outcome.FAILED, who="nobody"), Result("infra", Outcome.FAILED, who="nobody"))
-    run = queue.put(push("infra"))
-    with working(tmp_path / "s", queue, ran):
-        ran.wait(3)
-    assert [job.deliveries for job in ran.jobs] == [push("infra").deliveries] * 3
-    assert ran.jobs[-1].run == run, "the first may have met the worker's first tick, and run under that one's"
     assert left(queue) == 0
 
 
@@ -186,7 +154,7 @@ def test_the_door_fills_the_queue_and_a_worker_elsewhere_runs_it(queue: SqsQueue
     with working(tmp_path / "s", queue, ran) as worker:
         ran.wait(2)
     assert {job.target: job.run for job in ran.jobs} == {target: run_of(worker, run) for target, run in told.items()}
-    assert outbox.waiting == 0
+    assert (outbox.waiting, left(queue)) == (0, 0)
     outbox.close()
 
 

@@ -22,22 +22,18 @@ from handler.worker.worker import Worker
 from tests.fakes.signed_webhooks import door_settings
 from tests.fakes.worker_parts import parts_of
 from tests.patience import PATIENCE, until
+from tests.unit.worker.serving import serving
 
 
 @contextmanager
 def working(path: Path, run: Run) -> Iterator[Outbox]:
     """A worker that serves, and the outbox that reaches it."""
-    worker = Worker(door_settings(), parts_of(run))
-    thread = threading.Thread(target=worker.serve, args=(path,))
-    thread.start()
-    outbox = Outbox(path)
-    try:
-        yield outbox
-    finally:
-        outbox.close(PATIENCE)
-        worker.stop()
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
+    with serving(Worker(door_settings(), parts_of(run)), path):
+        outbox = Outbox(path)
+        try:
+            yield outbox
+        finally:
+            outbox.close(PATIENCE)
 
 
 class Seen:
@@ -46,6 +42,11 @@ class Seen:
     def __init__(self) -> None:
         self.jobs: list[Job] = []
         self._changed = threading.Condition()
+
+    def unchanged(self, job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
+        """A run that finds nothing to do."""
+        self.add(job)
+        return Result(job.target, Outcome.UNCHANGED)
 
     def add(self, job: Job) -> None:
         with self._changed:
@@ -60,33 +61,18 @@ class Seen:
             assert self._changed.wait_for(reached, PATIENCE), self.jobs
 
 
-def test_every_target_gets_its_start_up_tick_and_a_due_retry(tmp_path: Path) -> None:
-    seen = Seen()
-
-    def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
-        seen.add(job)
-        first = job.target == "infra" and len([one for one in seen.jobs if one.target == "infra"]) == 1
-        return Result(job.target, Outcome.FAILED if first else Outcome.UNCHANGED, next_try=time.time() + 0.1 if first else 0.0)
-
-    with working(tmp_path / "s", run):
-        for target in ("shop-prod", "shop-dev", "shop-fixed"):
-            seen.wait(target, "tick")
-        seen.wait("infra", "tick", count=2)
-
-
-def test_a_refused_request_puts_off_no_due_retry(tmp_path: Path) -> None:
+def test_every_target_gets_its_start_up_tick_and_a_due_retry_which_no_refused_request_puts_off(tmp_path: Path) -> None:
     seen = Seen()
 
     def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
         seen.add(job)
         if job.target != "infra":
             return Result(job.target, Outcome.UNCHANGED)
-        if job.commit:
-            return Result(job.target, Outcome.REFUSED)
-        return Result(job.target, Outcome.FAILED, next_try=time.time() + 0.5)
+        return Result(job.target, Outcome.REFUSED) if job.commit else Result(job.target, Outcome.FAILED, next_try=time.time() + 0.5)
 
     with working(tmp_path / "s", run) as outbox:
-        seen.wait("infra", "tick")
+        for target in ("shop-prod", "shop-dev", "shop-fixed", "infra"):
+            seen.wait(target, "tick")
         outbox.put(Job("infra", "replay", commit="0" * 40))
         seen.wait("infra", "replay")
         seen.wait("infra", "tick", count=2)
@@ -94,12 +80,7 @@ def test_a_refused_request_puts_off_no_due_retry(tmp_path: Path) -> None:
 
 def test_jobs_from_the_door_run_and_those_for_unknown_targets_do_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     seen = Seen()
-
-    def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
-        seen.add(job)
-        return Result(job.target, Outcome.UNCHANGED)
-
-    with working(tmp_path / "s", run) as outbox:
+    with working(tmp_path / "s", seen.unchanged) as outbox:
         outbox.put(Job("nobody", "push"))
         outbox.put(Job("infra", "push"))
         seen.wait("infra", "push")
@@ -160,7 +141,7 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
 ) -> None:
     """Six such pushes on four threads hold up no other: the seventh target runs at once."""
     settings = door_settings()
-    targets = tuple(replace(settings.targets[0], name=f"t{number}") for number in range(7))
+    settings = replace(settings, targets=tuple(replace(settings.targets[0], name=f"t{number}") for number in range(7)))
     seen, ticked, later, shown = Seen(), Seen(), 3600.0, threading.Event()
 
     def run(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
@@ -169,10 +150,7 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
             return Result(job.target, Outcome.LAGGING, run=job.run, next_try=time.time() + later)
         return Result(job.target, Outcome.APPLIED, run=job.run)
 
-    worker = Worker(replace(settings, targets=targets), parts_of(run, replace(settings, targets=targets)))
-    thread = threading.Thread(target=worker.serve, args=(tmp_path / "worker.sock",))
-    thread.start()
-    try:
+    with serving(Worker(settings, parts_of(run, settings)), tmp_path / "worker.sock") as worker:
         for number in range(7):
             ticked.wait(f"t{number}", "tick")  # else one might take a push in, which came back under its id
         ids = [worker._accept(Work.of(Job(f"t{number}", "push", hint="late")))["run"] for number in range(6)]
@@ -190,9 +168,6 @@ def test_a_push_that_the_host_does_not_show_comes_back_without_a_thread_and_unde
             patched.setattr(worker._queue, "due", lambda now, due=worker._queue.due: due(now + 2 * later))
             until(lambda: all(worker.answers.runs.find(run).status == "ended" for run in ids))  # type: ignore[union-attr]  # it is known
         assert {(job.target, job.looks) for job in seen.jobs if job.looks} == {(f"t{number}", 1) for number in range(1, 6)}
-    finally:
-        worker.stop()
-        thread.join(PATIENCE)
 
 
 def test_a_late_push_left_by_a_run_is_looked_for_under_its_own_run_id(tmp_path: Path) -> None:
@@ -204,10 +179,7 @@ def test_a_late_push_left_by_a_run_is_looked_for_under_its_own_run_id(tmp_path: 
             return Result(job.target, Outcome.APPLIED, run=job.run, again=replace(job, looks=1), again_at=time.time() + 0.1)
         return Result(job.target, Outcome.APPLIED, run=job.run)
 
-    worker = Worker(door_settings(), parts_of(run))
-    thread = threading.Thread(target=worker.serve, args=(tmp_path / "worker.sock",))
-    thread.start()
-    try:
+    with serving(Worker(door_settings(), parts_of(run)), tmp_path / "worker.sock") as worker:
         seen.wait("infra", "tick")  # else it might take the push in
         asked = worker._accept(Work.of(Job("infra", "push", hint="late")))["run"]
         seen.wait("infra", "push", 2)
@@ -218,9 +190,6 @@ def test_a_late_push_left_by_a_run_is_looked_for_under_its_own_run_id(tmp_path: 
         ended = worker.answers.runs.find(asked)
         assert ended
         assert (ended.status, ended.run, ended.requests) == ("ended", asked, (asked,)), "its request is answered"
-    finally:
-        worker.stop()
-        thread.join(PATIENCE)
 
 
 @pytest.mark.slow
@@ -229,21 +198,10 @@ def test_a_target_suspended_in_the_configuration_gets_no_ticks(tmp_path: Path) -
     shop = settings.targets[0]
     settings = replace(settings, interval=1.0, targets=(shop, replace(shop, name="paused", suspend=True)))
     seen = Seen()
-
-    def run(job: Job, stop: threading.Event, _meanwhile: object = None) -> Result:
-        seen.add(job)
-        return Result(job.target, Outcome.UNCHANGED)
-
-    worker = Worker(settings, parts_of(run, settings))
-    thread = threading.Thread(target=worker.serve, args=(tmp_path / "worker.sock",))
-    thread.start()
-    try:
+    with serving(Worker(settings, parts_of(seen.unchanged, settings)), tmp_path / "worker.sock") as worker:
         seen.wait(shop.name, "tick", 2)
         worker._accept(Work.of(Job("paused", "replay")))
         seen.wait("paused", "replay")
-    finally:
-        worker.stop()
-        thread.join(PATIENCE)
     assert {job.trigger for job in seen.jobs if job.target == "paused"} == {"replay"}
 
 
@@ -251,10 +209,6 @@ def test_freed_memory_goes_back_again_and_again(tmp_path: Path, monkeypatch: pyt
     times = threading.Semaphore(0)
     monkeypatch.setattr("handler.model.malloc.trim", times.release)
     monkeypatch.setattr("handler.worker.worker.TRIMMED", 0.01)
-
-    def run(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
-        return Result(job.target, Outcome.UNCHANGED)
-
-    with working(tmp_path / "s", run):
+    with working(tmp_path / "s", Seen().unchanged):
         assert times.acquire(timeout=PATIENCE)
         assert times.acquire(timeout=PATIENCE)

@@ -24,6 +24,7 @@ from tests.fakes.sqs_fifo import Fifo
 from tests.fakes.worker_parts import asking, parts_of
 from tests.patience import PATIENCE, until
 from tests.unit.app.shown_commits import Records, owed, shop
+from tests.unit.worker.serving import serving
 
 PLAN = Job("infra~12", "pull-request", comments=("6",), actor="ada")
 
@@ -133,14 +134,8 @@ def test_a_summary_that_owes_an_end_is_posted_at_the_start(tmp_path: Path, has_s
         return SurveyTally(len(jobs), len(jobs))
 
     parts = parts_of(lambda job, *_: Result(job.target, Outcome.UNCHANGED), records.settings)
-    worker = Worker(records.settings, replace(parts, look=look, statuses=statuses if has_statuses else None))
-    thread = threading.Thread(target=worker.serve, args=(tmp_path / "s",))
-    thread.start()
-    try:
+    with serving(Worker(records.settings, replace(parts, look=look, statuses=statuses if has_statuses else None)), tmp_path / "s"):
         assert surveyed.wait(PATIENCE)
         until(lambda: records.host.said or not has_statuses)
-    finally:
-        worker.stop()
-        thread.join(PATIENCE)
     assert statuses.looks == (["shop"] if has_statuses else [])
     assert records.host.said == ([("a" * 40, "success")] if has_statuses else [])

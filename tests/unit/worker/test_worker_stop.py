@@ -1,9 +1,10 @@
-"""What a stop does to requests: none begins any more, none is shown as ended that isn't, and none that was asked by name goes silently."""
+"""What becomes of requests when the worker stops, none of which goes silently or is shown as ended; and when the git host lags."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from handler.worker.worker import Worker
 from tests.fakes.signed_webhooks import door_settings
 from tests.fakes.worker_parts import parts_of
 from tests.patience import PATIENCE
+from tests.unit.worker.serving import serving
 
 APPROVAL = Job("infra", "replay", approve="h1", actor="boss")
 
@@ -45,16 +47,12 @@ def test_after_stop_no_run_begins_and_named_requests_are_logged(tmp_path: Path, 
             ran.append(job)
         return Result(job.target, Outcome.UNCHANGED, run=job.run)
 
-    worker = Worker(door_settings(), parts_of(run))
-    thread = threading.Thread(target=worker.serve, args=(tmp_path / "s",))
-    thread.start()
-    worker._accept(Work.of(Job("infra", "push", hint="a")))
-    assert begun.wait(PATIENCE)
-    asked = [APPROVAL, Job("infra", "replay", commit="c", actor="ci")]
-    runs = [worker._accept(Work.of(job))["run"] for job in asked]
-    worker._accept(Work.of(Job("infra", "push", hint="b")))
-    worker.stop()
-    thread.join(PATIENCE)
+    with serving(Worker(door_settings(), parts_of(run)), tmp_path / "s") as worker:
+        worker._accept(Work.of(Job("infra", "push", hint="a")))
+        assert begun.wait(PATIENCE)
+        asked = [APPROVAL, Job("infra", "replay", commit="c", actor="ci")]
+        runs = [worker._accept(Work.of(job))["run"] for job in asked]
+        worker._accept(Work.of(Job("infra", "push", hint="b")))
     assert [job.hint for job in ran] == ["a"]
     lines = told(caplog, "a request ends with the worker")
     assert sorted(lines, key=str) == sorted(map(line, runs, asked), key=str)
@@ -101,3 +99,37 @@ def test_requests_that_no_worker_has_are_logged_when_the_web_process_ends(tmp_pa
     assert told(caplog, "a request ends with the web process: no worker has it") == list(map(line, runs, asked))
     (fields,) = told(caplog, "not all that arrived was handed to a worker; its first look finds what was pushed")
     assert fields == {"targets": 2}
+
+
+def lagging(job: Job, _stop: threading.Event, _meanwhile: object = None) -> Result:
+    return Result(job.target, Outcome.LAGGING, run=job.run)
+
+
+def test_a_late_push_that_comes_due_doesnt_hide_the_newer_one_that_waits() -> None:
+    worker, late, newer = (
+        Worker(door_settings(), parts_of(lagging)),
+        *(Work.of(Job("infra", "push", hint=hint)) for hint in ("late", "newer")),
+    )
+    worker._accept(newer)
+    worker._work(late)
+    worker._queue.accept_due(time.monotonic())
+    waiting = worker._queue.take()
+    assert waiting
+    assert (waiting.job.hint, waiting.runs) == ("newer", (late.run, newer.run))
+    for run in waiting.runs:
+        entry = worker.answers.runs.find(run)
+        assert entry
+        assert (entry.run, entry.status) == (late.run, "queued")
+    assert list(worker.answers.runs._entries) == [late.run]
+
+
+def test_two_late_pushes_are_one_run() -> None:
+    worker, first, second = (
+        Worker(door_settings(), parts_of(lagging)),
+        *(Work.of(Job("infra", "push", hint=hint)) for hint in ("first", "second")),
+    )
+    worker._work(first)
+    worker._work(second)
+    assert list(worker.answers.runs._entries) == [first.run]
+    (both,) = worker._queue.due(time.monotonic())
+    assert (both.job.hint, both.runs, both.job.looks) == ("second", (first.run, second.run), 1)

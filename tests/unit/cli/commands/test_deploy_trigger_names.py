@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import click
-import pytest
 from click.testing import CliRunner
 
 from handler.app.tables import TRIGGERS, Tables
@@ -11,6 +10,7 @@ from handler.cli.commands.deploy import TriggerName
 from handler.cli.group import USAGE, anneal
 from handler.cli.options import TABLES
 from handler.model.run_trigger import RUN_TRIGGERS, RunTrigger
+from tests.unit.rows import each_row
 
 OWN = Tables(triggers={**TRIGGERS, "spool": RunTrigger("A file asks.", lambda _targets, _ask, _stop: None)})
 
@@ -29,7 +29,7 @@ def test_the_help_has_a_line_for_each() -> None:
     assert "A file asks." in shown("--help", tables=OWN)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tables", "name", "why"),
     [
         (None, "spool", "spool isn't known; known are oneoff, interval, resource"),

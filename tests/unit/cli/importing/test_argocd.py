@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from handler.cli.importing.argocd_parameters import pointer_of
 from handler.config.git_settings import Repository, RepositoryAuth, Revision, SecretRef, SshAuth
 from handler.config.renderer_settings import Chart, ChartSource, RendererSettings
 from handler.config.settings import Cluster, HoldAbove, IgnoreRule, IgnoreSelect, Prune, Target
 from handler.config.settings_shape import Json
 from tests.unit.cli.importing.custom_resources import ARGOCD, GIT_URL, app, converted, lost, made, notes, read, target, unsaid
+from tests.unit.rows import each_row
 
 AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
 ALL = ("**/*.yaml", "**/*.yml", "**/*.json")
@@ -37,7 +36,7 @@ def test_a_whole_one_is_the_target_that_does_the_same() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "changed"),
     [
         ({"syncPolicy": None}, {"suspend": True, "prune": Prune(enabled=False), "drift": "report"}),
@@ -59,7 +58,7 @@ def test_each_field_is_its_setting(spec: dict[str, Any], changed: dict[str, Any]
     assert unsaid(found) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("revision", "read_as"),
     [
         ("HEAD", Revision(branch="main")),
@@ -77,7 +76,7 @@ def test_a_revision_is_read_as_what_it_looks_like(revision: str, read_as: Revisi
     assert target(app({"targetRevision": revision})).revision == read_as
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "renderer"),
     [
         ({}, RendererSettings()),
@@ -159,7 +158,7 @@ def test_several_sources_of_manifests_are_several_targets() -> None:
     assert two.repository == Repository(url="ssh://git@git.example.com/acme/other.git", auth=RepositoryAuth(ssh=key))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     [
         {"plugin": {"name": "x"}},
@@ -183,7 +182,7 @@ def test_what_would_be_rendered_otherwise_is_named_and_suspends(source: dict[str
     assert read(found).targets[0].suspend
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("option", "says"),
     [
         ("CreateNamespace=true", "declare the Namespace in git"),
@@ -195,7 +194,7 @@ def test_an_option_without_a_counterpart_is_named(option: str, says: str) -> Non
     assert says in lost(app(syncPolicy=AUTOMATED | {"syncOptions": [option]}))["spec.syncPolicy.syncOptions[0]"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "pointer"),
     [
         (".spec.replicas", "/spec/replicas"),

@@ -6,7 +6,6 @@ import copy
 import json
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from handler.cli.importing.conversion import KINDS
 from handler.cli.importing.custom_resource import leaves
 from handler.cli.importing.output import document, facts
 from tests.unit.cli.importing.custom_resources import ARGOCD, app, chart, converted, git, ks, made, notes, read, release, repo, unsaid
+from tests.unit.rows import each_row
 
 WHOLE = [
     git(secretRef={"name": "login"}, verify={"mode": "HEAD"}, ignore="*.md"),
@@ -104,7 +104,7 @@ def test_values_are_read_as_they_were_written(values: dict[str, Any]) -> None:
     assert json.loads(renderer.values or "{}") == json.loads(json.dumps(values))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("documents", "said"),
     [
         ([git(), {**ks(), "metadata": None}], "has no metadata.name"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from handler.config.git_settings import BasicAuth, Repository, Revision, SecretRef
 from handler.config.renderer_settings import Chart, ChartSource, RendererSettings, ValuesFrom
 from handler.config.settings import IgnoreRule, IgnoreSelect, Rollback, Target, Wait
@@ -25,6 +23,7 @@ from tests.unit.cli.importing.custom_resources import (
     repo,
     target,
 )
+from tests.unit.rows import each_row
 
 CRDS = "CustomResourceDefinition.apiextensions.k8s.io"
 STABLE = "https://charts.example.com/stable"
@@ -69,7 +68,7 @@ def test_a_whole_one_is_the_target_that_does_the_same() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "name"),
     [
         ({}, "web"),
@@ -92,7 +91,7 @@ def test_a_release_without_a_namespace_is_suspended_since_a_kustomization_may_gi
     assert (target(git(), source, one).namespace, target(git(), source, one).suspend) == ("web", False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "changed"),
     [
         ({}, {"drift": "ignore", "wait": Wait(300.0), "rollback": Rollback()}),
@@ -158,7 +157,7 @@ def test_a_chart_from_elsewhere_takes_the_repository_of_the_kustomization_that_a
     assert target(repo(), release(), repository="https://git.example.com/x/y").repository.url == "https://git.example.com/x/y"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "spec",
     [
         {"postRenderers": [{"kustomize": {}}]},
@@ -178,7 +177,7 @@ def test_what_would_be_done_otherwise_is_named_and_suspends(spec: dict[str, Any]
     assert any(note.halts for note in found.resources[2].notes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "field", "says"),
     [
         ({"install": {"createNamespace": True}}, "spec.install.createNamespace", "declare the Namespace in git"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from handler.config.decryption import Decryption
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, SshAuth
 from handler.config.post_build import PostBuild, SubstituteFrom
@@ -13,6 +11,7 @@ from handler.config.renderer_settings import RendererSettings
 from handler.config.settings import Cluster, HealthCheckExpr, IgnoreRule, IgnoreSelect, Impersonate, Prune, Target, Wait
 from handler.config.settings_shape import Json
 from tests.unit.cli.importing.custom_resources import GIT_URL, converted, git, ks, lost, notes, read, settings_of, target, unsaid
+from tests.unit.rows import each_row
 
 SSH = "ssh://git@git.example.com/acme/shop"
 
@@ -50,7 +49,7 @@ def test_a_whole_one_is_the_target_that_does_the_same() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "changed"),
     [
         ({}, {"namespaces": ("*",), "wait": None, "suspend": False}),
@@ -68,7 +67,7 @@ def test_each_field_is_its_setting(spec: dict[str, Any], changed: dict[str, Any]
     assert {name: getattr(found, name) for name in changed} == changed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ref", "revision"),
     [
         (None, Revision(branch="master")),
@@ -84,12 +83,12 @@ def test_a_revision_is_what_flux_checks_out(ref: Any, revision: Revision) -> Non
     assert (read(found).targets[0].revision, unsaid(found)) == (revision, [])
 
 
-@pytest.mark.parametrize("ref", [{"name": "refs/pull/1/head"}, {"semver": "no range"}, {"commit": "abc"}])
+@each_row("ref", [{"name": "refs/pull/1/head"}, {"semver": "no range"}, {"commit": "abc"}])
 def test_a_revision_that_cant_be_followed_makes_no_target(ref: Any) -> None:
     assert converted(git(ref=ref), ks()).targets == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "secret", "auth"),
     [
         (GIT_URL, None, RepositoryAuth()),
@@ -123,7 +122,7 @@ def test_a_secret_of_age_keys_becomes_the_block_that_decrypts() -> None:
     assert not found.suspend
 
 
-@pytest.mark.parametrize(
+@each_row(
     "spec",
     [
         {"postBuild": {"substitute": {"a.b": "c"}}},
@@ -161,15 +160,13 @@ def test_variables_are_taken_over_and_read_where_flux_reads_them() -> None:
     assert target(git(), ks(postBuild={"substitute": {}})).post_build is None
 
 
-@pytest.mark.parametrize(
-    "spec", [{"verify": {"mode": "HEAD", "secretRef": {"name": "keys"}}}, {"ignore": "*.md"}, {"recurseSubmodules": True}]
-)
+@each_row("spec", [{"verify": {"mode": "HEAD", "secretRef": {"name": "keys"}}}, {"ignore": "*.md"}, {"recurseSubmodules": True}])
 def test_what_a_source_does_beside_suspends_all_its_targets(spec: dict[str, Any]) -> None:
     found = read(converted(git(**spec), ks("one"), ks("two")))
     assert [each.suspend for each in found.targets] == [True, True]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "field", "says"),
     [
         ({"dependsOn": [{"name": "infra"}]}, "spec.dependsOn[0]", "isn't in the input; write the name of the target"),
@@ -190,7 +187,7 @@ def test_what_is_off_says_nothing() -> None:
     assert lost(git(recurseSubmodules=False), ks(**off)) == {}
 
 
-@pytest.mark.parametrize("kind", ["OCIRepository", "Bucket", "ExternalArtifact"])
+@each_row("kind", ["OCIRepository", "Bucket", "ExternalArtifact"])
 def test_a_source_that_isnt_git_makes_no_target(kind: str) -> None:
     found = converted(ks(sourceRef={"kind": kind, "name": "x"}), git(), ks("other"))
     assert [each["name"] for each, _ in found.targets] == ["other"]

@@ -7,11 +7,12 @@ from werkzeug.datastructures import Headers
 
 from handler.model.errors import Forbidden
 from handler.web.page.access import own_path, require_own
+from tests.unit.rows import each_row
 
 OWN = "https://anneal.example.com"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "headers",
     [
         {"Origin": OWN, "Sec-Fetch-Site": "same-origin"},
@@ -25,7 +26,7 @@ def test_a_form_of_the_page_is_its_own(headers: dict[str, str]) -> None:
     require_own(Headers(headers), OWN, known=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "headers",
     [
         {"Origin": "https://evil.example.com"},
@@ -54,14 +55,12 @@ def test_a_client_that_says_nothing_of_itself_needs_another_proof() -> None:
         require_own(Headers(), OWN, known=True)
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/?q=shop&sort=age", "/ui/targets/shop-prod", "/ui/targets/shop-prod/gap?object=a%2Fb", "/ui/deliveries"]
-)
+@each_row("path", ["/", "/?q=shop&sort=age", "/ui/targets/shop-prod", "/ui/targets/shop-prod/gap?object=a%2Fb", "/ui/deliveries"])
 def test_paths_of_the_page_are_gone_back_to(path: str) -> None:
     assert own_path(path) == path
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         *(

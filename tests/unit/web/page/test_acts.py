@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from handler.model.errors import BadPayload, ShownOtherwise
-from handler.model.event import Job
 from handler.state.record import HeldPlan, State, Suspend
 from handler.state.record_values import RunOnce
 from handler.web.page.acts import ACTS, Confirmation, look, possible
+from tests.unit.rows import each_row
 from tests.unit.state.samples import NOON, blank, full, sha
 from tests.unit.web.page.records import NAME, facts_of
 
@@ -47,23 +47,7 @@ def looked(act: str, worker: Worker, **sent: str) -> Confirmation:
     return look(ACTS[act], NAME, sent, worker)
 
 
-@pytest.mark.parametrize(
-    ("act", "sent", "job"),
-    [
-        ("replay", {}, {"force": True}),
-        ("approve", {}, {"approve": "h1"}),
-        ("rollback", {"to": sha("c")}, {"commit": sha("c"), "rollback": True}),
-        ("rollback", {}, {"commit": sha("c"), "rollback": True}),
-        ("unpin", {}, {"unpin": True}),
-    ],
-)
-def test_an_act_is_a_job_by_the_visitor(act: str, sent: dict[str, str], job: dict[str, Any]) -> None:
-    found = looked(act, Worker(full(), sha("c"), GOING, STAYS), **sent)
-    found.require(form(found))
-    assert found.job("ada") == Job(NAME, "replay", actor="ada", **job)
-
-
-@pytest.mark.parametrize(
+@each_row(
     ("act", "sent", "about"),
     [
         ("replay", {}, {"force": True}),
@@ -86,7 +70,7 @@ def test_an_approval_names_what_is_held_and_plans_nothing() -> None:
     assert (found.hold, found.commit) == ("h1", sha("e"))
 
 
-@pytest.mark.parametrize("act", ["suspend", "resume"])
+@each_row("act", ["suspend", "resume"])
 def test_a_pause_writes_no_object_and_plans_nothing(act: str) -> None:
     worker = Worker(replace(full(), suspend=Suspend("ada", until=LATER)) if act == "resume" else full())
     found = looked(act, worker, reason="maintenance", until="2h")
@@ -95,8 +79,8 @@ def test_a_pause_writes_no_object_and_plans_nothing(act: str) -> None:
     assert not found.going
 
 
-@pytest.mark.parametrize("changed", ["hold", "commit", "shown"])
-@pytest.mark.parametrize("value", ["", "other", "é"])
+@each_row("changed", ["hold", "commit", "shown"])
+@each_row("value", ["", "other", "é"])
 def test_a_form_of_something_else_does_nothing(changed: str, value: str) -> None:
     found = looked("approve", Worker(full()))
     with pytest.raises(ShownOtherwise) as refused:
@@ -131,16 +115,6 @@ def test_what_has_changed_since_it_was_shown_isnt_done() -> None:
         looked("replay", worker).require(shown)
 
 
-@pytest.mark.parametrize("act", ["replay", "rollback", "unpin"])
-def test_what_cant_be_planned_cant_be_confirmed(act: str) -> None:
-    worker = Worker(full(), "")
-    worker.problems.append({"subject": "cluster", "message": "gives no answer", "place": "", "fix": ""})
-    found = looked(act, worker)
-    assert found.unplanned
-    with pytest.raises(ShownOtherwise):
-        found.require(form(found))
-
-
 def test_the_commit_to_go_back_to_is_the_one_that_was_shown() -> None:
     worker = Worker(full(), sha("b"), GOING)
     shown = form(looked("rollback", worker))
@@ -159,10 +133,13 @@ def test_a_confirmation_of_one_act_or_commit_is_none_of_another() -> None:
         looked("rollback", worker, to=sha("a")).require({**back, "to": sha("a")})
 
 
-@pytest.mark.parametrize("act", ["replay", "rollback", "unpin"])
-def test_what_cant_be_planned_isnt_done(act: str) -> None:
+@each_row("act", ["replay", "rollback", "unpin"])
+@each_row("outcome", ["failed", "planned"])
+def test_what_cant_be_planned_isnt_done(act: str, outcome: str) -> None:
     worker = Worker(full())
-    worker.outcome = "failed"
+    worker.outcome = outcome
+    if outcome == "planned":
+        worker.problems.append({"subject": "cluster", "message": "gives no answer", "place": "", "fix": ""})
     found = looked(act, worker)
     assert found.unplanned
     with pytest.raises(ShownOtherwise, match="can't be planned now, and nothing was done"):
@@ -218,7 +195,7 @@ def test_nothing_held_is_nothing_to_approve() -> None:
         looked("approve", Worker(replace(full(), held=None)))
 
 
-@pytest.mark.parametrize("to", ["main", "a" * 39, "--all", sha("b") + "x", "A" * 40])
+@each_row("to", ["main", "a" * 39, "--all", sha("b") + "x", "A" * 40])
 def test_a_commit_to_go_back_to_is_a_whole_id(to: str) -> None:
     with pytest.raises(BadPayload, match="`to` is not a commit id"):
         looked("rollback", Worker(full()), to=to)

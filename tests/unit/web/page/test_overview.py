@@ -15,6 +15,7 @@ from handler.web.page import overview as module
 from handler.web.page.overview import OVERVIEW, PAGE, Choice, choice, link, overview
 from handler.web.page.rendering import render
 from handler.web.page.target_view import STANDINGS
+from tests.unit.rows import each_row
 from tests.unit.state.samples import NOON, blank, full, sha
 from tests.unit.web.page.records import row_of
 
@@ -36,7 +37,7 @@ def names(asked: Choice) -> list[str]:
     return [view.row["target"] for view in overview(rows(), asked).rows]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "found"),
     [
         (Choice(), ["shop-a", "infra", "shop-b"]),
@@ -68,7 +69,7 @@ def test_pages_hold_so_many_rows_and_a_page_too_far_is_the_last(monkeypatch: pyt
     assert overview([], Choice()).pages == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "asked"),
     [
         ({}, Choice()),

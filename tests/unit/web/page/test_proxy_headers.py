@@ -10,6 +10,7 @@ from handler.config.page_settings import PageProxy
 from handler.config.secrets import Secret
 from handler.web.page.proxy_headers import Forged, Named, named
 from handler.web.repeated_headers import each_once
+from tests.unit.rows import each_row
 
 SECRET = Secret("proxy-secret-0123456789")
 PROXY = PageProxy(SecretRef(env="PROXY"))
@@ -31,7 +32,7 @@ def test_utf_8_is_read_as_such() -> None:
     assert asked(**raw) == Named("josé@example.com", ("équipe",))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["", " ", "a,b", "ada@example.com,eve@example.com", "ada\x00", "ada\tb", "\xff\xfe", "a" * 257, "a" * 10_240, "ada\x7f", "\xc2\x85ada"],
 )
@@ -39,15 +40,13 @@ def test_a_name_that_nobody_can_have_names_nobody(name: str) -> None:
     assert asked(X_Forwarded_Email=name, X_Forwarded_Groups="platform") is None
 
 
-@pytest.mark.parametrize("groups", ["\xff", "a\x01b", "a" * 10_240, each_once([("a", "platform"), ("A", "developers")])["a"]])
+@each_row("groups", ["\xff", "a\x01b", "a" * 10_240, each_once([("a", "platform"), ("A", "developers")])["a"]])
 def test_groups_that_cant_be_read_name_nobody_rather_than_somebody_without_them(groups: str) -> None:
     assert asked(X_Forwarded_Email="ada@example.com", X_Forwarded_Groups=groups) is None
 
 
-@pytest.mark.parametrize(
-    "secret", ["", "wrong", f"{SECRET.reveal()},{SECRET.reveal()}", f"{SECRET.reveal()} ", SECRET.reveal()[:-1], "\xff" * 9000]
-)
-@pytest.mark.parametrize("header", ["X-Forwarded-Email", "X-Forwarded-Groups"])
+@each_row("secret", ["", "wrong", f"{SECRET.reveal()},{SECRET.reveal()}", f"{SECRET.reveal()} ", SECRET.reveal()[:-1], "\xff" * 9000])
+@each_row("header", ["X-Forwarded-Email", "X-Forwarded-Groups"])
 def test_without_the_secret_headers_are_forged(secret: str, header: str) -> None:
     with pytest.raises(Forged):
         named(Headers({"X-Anneal-Proxy": secret, header: "platform"}), PROXY, SECRET)

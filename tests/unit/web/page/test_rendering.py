@@ -18,6 +18,7 @@ from handler.web.page.overview import Choice, link, overview, row_view, tone_of
 from handler.web.page.rendering import STATIC, TYPES, asset, render, static
 from handler.web.page.target_view import target_view
 from tests.fakes.signed_webhooks import door_settings
+from tests.unit.rows import each_row
 from tests.unit.state.samples import API, NOON, full, sha, states
 from tests.unit.web.page.records import NAME, facts_of, row_of
 
@@ -98,7 +99,7 @@ PICTURE = {
 }
 
 
-@pytest.mark.parametrize("repository", ["javascript:alert(1)", EVIL, 'https://git.example.com/x"onclick=alert(1)', "data:text/html,x"])
+@each_row("repository", ["javascript:alert(1)", EVIL, 'https://git.example.com/x"onclick=alert(1)', "data:text/html,x"])
 def test_what_strangers_write_is_text(repository: str) -> None:
     for page in (live(evil(), PICTURE, repository=repository), row(evil(), repository=repository, cluster=EVIL, why=EVIL)):
         harmless(page)
@@ -133,7 +134,7 @@ def test_the_script_is_small_and_the_only_one() -> None:
     assert b"innerHTML" in static("page.js"), "of what our own server has made, which is escaped"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "shown"),
     [
         ("kubeconfig /var/lib/anneal/demo/controlplane/kubeconfig", "…/controlplane/kubeconfig"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from handler.web.page.rendering import commit_address, repository_address, web_address
+from tests.unit.rows import each_row
 from tests.unit.state.samples import sha
 
 HOSTILE = [
@@ -30,12 +29,12 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_what_isnt_a_plain_web_address_leads_nowhere(text: str) -> None:
     assert web_address(text) == repository_address(text) == commit_address(text, sha()) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "repository", "commit"),
     [
         ("https://github.com/acme/shop.git", "https://github.com/acme/shop", "https://github.com/acme/shop/commit/{}"),
@@ -57,6 +56,6 @@ def test_repositories_and_commits_of_known_hosts_are_led_to(url: str, repository
     assert commit_address(url, sha()) == commit.format(sha())
 
 
-@pytest.mark.parametrize("commit", ["", "main", "../../x", "a" * 39, '"' * 40])
+@each_row("commit", ["", "main", "../../x", "a" * 39, '"' * 40])
 def test_only_a_commits_id_is_led_to(commit: str) -> None:
     assert commit_address("https://github.com/acme/shop", commit) == ""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from handler.config.page_settings import RoleBinding
 from handler.web.page.roles import PageSession, RoleGrant, Visitor, grants, known_groups
+from tests.unit.rows import each_row
 
 TABLE = (
     RoleBinding("operator", ("platform",), ("root@example.com",), ("*",), ("infra",)),
@@ -18,7 +17,7 @@ def visitor(name: str = "", *groups: str) -> Visitor:
     return Visitor(stay, grants(TABLE, name, groups), 1.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "groups", "rows"),
     [
         ("ada@example.com", ("platform",), (0,)),
@@ -53,7 +52,7 @@ def test_who_is_in_no_row_may_do_nothing() -> None:
     assert [may("docs") for may in (eve.sees, eve.operates, eve.reads_logs)] == [False] * 3
 
 
-@pytest.mark.parametrize("glob", ["?", "[!p]*", "[*]", "**"])
+@each_row("glob", ["?", "[!p]*", "[*]", "**"])
 def test_who_sees_everything_is_in_a_row_of_everything(glob: str) -> None:
     some = Visitor(PageSession("ada", (), "oidc", "s", 0.0), (RoleGrant("viewer", (glob, "shop-*")),), 1.0)
     assert not some.sees_everything

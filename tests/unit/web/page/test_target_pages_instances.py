@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from flask.testing import FlaskClient
 
 from handler.config.page_settings import Role, RoleBinding
@@ -21,6 +20,7 @@ from tests.fakes.objects import FakeObjects
 from tests.fakes.page_visits import PAGE_SECRETS, URL, page_settings
 from tests.fakes.signed_webhooks import Kept
 from tests.fakes.worker_parts import asking, parts_of, remember
+from tests.unit.rows import each_row
 from tests.unit.state.samples import blank, sha
 from tests.unit.web.door_with_runs import never
 from tests.unit.web.page.page_door import OWN, get
@@ -78,7 +78,7 @@ def test_an_instance_has_a_page_with_acts_and_a_live_view_of_its_own() -> None:
     assert get(client(), f"{MAIN}/history").status_code == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("globs", "path", "status"),
     [
         (("shop-prod",), MAIN, 200),

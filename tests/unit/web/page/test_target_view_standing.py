@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from handler.state.record import Attempt, Drift, HeldPlan, RunStatus, State, Suspend, TargetHealth
 from handler.web.page.target_view import STANDINGS, standing, urgency
+from tests.unit.rows import each_row
 from tests.unit.state.samples import API, NOON, TOKEN, blank, full, sha
 from tests.unit.web.page.records import row_of
 
@@ -18,7 +17,7 @@ HELD = HeldPlan("h1", ("deletes 12 of 20",), (), sha("e"), "b" * 64, "c" * 64, N
 ATTEMPT = Attempt(sha("e"), "b" * 64, "c" * 64, TOKEN, NOON)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("state", "word"),
     [
         (WELL, "healthy"),

@@ -23,21 +23,15 @@ from tests.unit.worker.health_watch.watched_objects import API, CLOCK, WEB, decl
 RUN = Run("r2", "push", "applied", "2026-11-01T12:00:00Z", "b" * 40)
 
 
-def test_a_recreated_object_hasnt_lost_its_health() -> None:
+@pytest.mark.parametrize("seen_gone", [True, False], ids=["by a watch", "by a list"])
+def test_a_recreated_object_hasnt_lost_its_health(*, seen_gone: bool) -> None:
     shop = watched("shop", API)
     shop.see(API, live(shop, ready=1))
-    shop.see(API, None)
-    shop.see(API, live(shop, ready=0, uid="u-2"))
-    late = time.monotonic() + 2 * GRACE
-    assert shop.look(late).state() is HealthState.PROGRESSING
-    assert not shop.settling(time.monotonic())
-
-
-def test_an_object_with_another_uid_in_a_list_hasnt_lost_its_health() -> None:
-    shop = watched("shop", API)
-    shop.see(API, live(shop, ready=1))
+    if seen_gone:
+        shop.see(API, None)
     shop.see(API, live(shop, ready=0, uid="u-2"))
     assert shop.look(time.monotonic() + 2 * GRACE).state() is HealthState.PROGRESSING
+    assert not shop.settling(time.monotonic())
 
 
 def test_an_object_unhealthy_without_a_change_is_degraded_after_a_while() -> None:
