@@ -45,12 +45,6 @@ def test_the_kubeconfig_flag_beats_target_environment_and_home(tmp_path: Path) -
     assert connect(Cluster(), environ=home).host == "https://home"
 
 
-def test_several_files_are_merged_as_kubectl_does(tmp_path: Path) -> None:
-    first = write(tmp_path / "a", "https://first")
-    second = write(tmp_path / "b", "https://second")
-    assert connect(Cluster(), environ={"KUBECONFIG": f"{first}:{second}:{tmp_path / 'absent'}"}).host == "https://first"
-
-
 def test_the_context_flag_beats_the_targets(tmp_path: Path) -> None:
     path = write(tmp_path / "a")
     assert connect(Cluster(context="spare"), kubeconfig=path, environ={}).host == "https://other:6443"
@@ -70,10 +64,6 @@ def test_the_master_flag_keeps_the_credentials_and_the_server_pin(tmp_path: Path
         connect(Cluster(), kubeconfig=path, master="one:6443", environ={})
 
 
-def test_a_token_becomes_the_authorization_header(tmp_path: Path) -> None:
-    assert connect(Cluster(), kubeconfig=write(tmp_path / "a"), environ={}).authorization() == "Bearer t0ken-value"
-
-
 def test_a_rotated_token_is_read_anew_on_refresh(tmp_path: Path) -> None:
     path = write(tmp_path / "a")
     connection = connect(Cluster(), kubeconfig=path, environ={})
@@ -86,12 +76,6 @@ def plugin(path: Path, script: str) -> dict[str, Any]:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path), "interactiveMode": "Never"}}
-
-
-def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
-    answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "from-plugin"}}'
-    path = write(tmp_path / "a", user=plugin(tmp_path / "plugin", f"echo '{answer}'"))
-    assert connect(Cluster(), kubeconfig=path, environ={}).authorization() == "Bearer from-plugin"
 
 
 def test_many_requests_with_401_at_once_run_the_exec_plugin_once(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import stat
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -161,9 +160,3 @@ def test_an_exec_plugins_last_token_counts_until_it_expires_and_is_logged_once(t
     assert "ended with exit code 1" in record.fields["seen"]  # type: ignore[attr-defined]  # given by us
     with pytest.raises(KubeconfigInvalid, match="exit code 1"):
         made.refresh(made.generation)
-
-
-def test_python_itself_can_be_an_exec_plugin(tmp_path: Path) -> None:
-    code = f"import json, sys; print('{CANARY}', file=sys.stderr); print(json.dumps({{'apiVersion': '{V1}', 'status': {TOKEN}}}))"
-    made = connect(Cluster(), kubeconfig=kubeconfig(tmp_path, "", command=sys.executable, args=["-c", code]), environ={})
-    assert made.authorization() == f"Bearer {TOKEN['token']}"

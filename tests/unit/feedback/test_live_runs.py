@@ -41,21 +41,26 @@ def picture(runs: LiveRuns, target: str = "shop") -> Any:
 def test_a_picture_shows_phase_waits_and_what_was_written(runs: LiveRuns) -> None:
     runs.hear(applying())
     runs.hear(ObjectsWritten("shop", "shop.1", WRITES))
+    assert runs.picture("web") is None
     runs.hear(applying("shop", "shop.1", OpenWait("everything", ("Deployment/shop/web: 0 of 1",))))
-    assert picture(runs) == {
-        "run": "shop.1",
-        "commit": "c1",
-        "phase": "applying",
-        "since": 7.0,
-        "started": 100.0,
-        "waits": [{"what": "everything", "missing": ["Deployment/shop/web: 0 of 1"]}],
-        "written": [{"object": f"ConfigMap/shop/c{number}", "action": "update"} for number in range(3)],
-        "total": 3,
-        "stages": [],
-        "held": False,
-        "ended": "",
-        "beside": 0,
-    }
+    assert (
+        picture(runs)
+        == runs.picture("shop")
+        == {
+            "run": "shop.1",
+            "commit": "c1",
+            "phase": "applying",
+            "since": 7.0,
+            "started": 100.0,
+            "waits": [{"what": "everything", "missing": ["Deployment/shop/web: 0 of 1"]}],
+            "written": [{"object": f"ConfigMap/shop/c{number}", "action": "update"} for number in range(3)],
+            "total": 3,
+            "stages": [],
+            "held": False,
+            "ended": "",
+            "beside": 0,
+        }
+    )
 
 
 def test_a_record_that_changes_beside_a_run_is_counted_in_its_picture(runs: LiveRuns) -> None:
@@ -109,12 +114,6 @@ def test_an_answer_of_many_large_pictures_has_an_end_and_the_rest_follows(runs: 
 
 def picture_boot(runs: LiveRuns) -> str:
     return str(runs.changes("", 0, 0.0)["boot"])
-
-
-def test_one_picture_is_asked_for_by_name(runs: LiveRuns) -> None:
-    assert runs.picture("shop") is None
-    runs.hear(applying())
-    assert runs.picture("shop") == picture(runs)
 
 
 def test_an_end_is_shown_with_what_was_written_and_the_next_run_begins_anew(runs: LiveRuns) -> None:

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handler.model.errors import ApiRefused, Busy, ConfigInvalid, Problem, RenderFailed
-from handler.model.field_masking import masked
 from handler.model.manifest import at, canonical, digest_of, items_at
 from handler.model.names import GroupKind, Identity, Resource, applyset_id, identity_of, kubectl
 from handler.model.plan import DONE, Action, Change, FieldChange, Plan
@@ -28,10 +27,7 @@ from tests.unit.plan.samples import document, manifest
 )
 def test_an_applyset_id_is_kubectls(parent: tuple[str, str, str, str], applyset: str) -> None:
     assert applyset_id(*parent) == applyset
-
-
-def test_our_applyset_parent_is_a_config_map() -> None:
-    assert applyset_id("anneal-shop", "anneal-system") == applyset_id("anneal-shop", "anneal-system", "ConfigMap", "")
+    assert applyset_id(*parent[:2]) == applyset_id(*parent[:2], "ConfigMap", ""), "ours"
 
 
 @pytest.mark.parametrize(("text", "kind"), [("Deployment.apps", ("apps", "Deployment")), ("ConfigMap", ("", "ConfigMap"))])
@@ -116,13 +112,6 @@ def test_a_body_of_any_shape_can_be_asked(steps: tuple[str, ...], found: Any) ->
     body = {"a": {"b": [1]}}
     assert at(body, *steps) == found
     assert items_at(body, *steps) == (found if isinstance(found, list) else [])
-
-
-def test_a_whole_object_can_be_shown() -> None:
-    secret = document("Secret", data={"key": "CANARY"}, type="Opaque", metadata={"annotations": {"note": "CANARY"}})
-    found = masked(secret)
-    assert "CANARY" not in str(found)
-    assert (found["kind"], found["type"], found["metadata"]["name"], found["data"]) == ("Secret", "Opaque", "web", {"key": "***"})
 
 
 def test_an_error_is_told_by_all_its_problems() -> None:

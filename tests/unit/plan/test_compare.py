@@ -37,12 +37,6 @@ def changed(body: dict[str, Any], **data: str) -> dict[str, Any]:
     return body | {"data": data}
 
 
-def test_an_object_without_drift_is_noted_by_uid_and_resource_version_only() -> None:
-    found = comparison(document(data={"a": "1"}))
-    found.see([applied(found)])
-    assert (found.same, found.undecided, found.members) == ({WEB: ("uid-web", "7")}, {}, 1)
-
-
 def test_whatever_lives_of_what_git_declares_is_known_by_its_uid() -> None:
     names = ("same", "drifted", "theirs", "gone")
     found = comparison(*(document(name=name, data={"a": "1"}) for name in names[:3]))
@@ -52,11 +46,13 @@ def test_whatever_lives_of_what_git_declares_is_known_by_its_uid() -> None:
     assert found.declared_uids == {"uid-same", "uid-drifted", "uid-theirs"}
 
 
-def test_an_object_with_drift_is_kept_for_the_dry_run() -> None:
+def test_an_object_with_drift_is_kept_for_the_dry_run_and_of_one_without_uid_and_version() -> None:
     found = comparison(document(data={"a": "1"}))
     drifted = changed(applied(found), a="2")
     found.see([drifted])
     assert (found.same, found.undecided, found.members) == ({}, {WEB: drifted}, 1)
+    found.see([applied(found)])
+    assert (found.same, found.undecided) == ({WEB: ("uid-web", "7")}, {})
 
 
 def test_an_object_with_a_value_made_anew_is_kept_as_it_lives() -> None:
@@ -164,6 +160,8 @@ def test_an_object_with_a_copied_inventory_label_is_no_prune_candidate() -> None
     found = comparison()
     found.see([member(document(), annotations={IDENTITY: "shop:/ConfigMap:shop/original"})])
     assert (found.candidates, found.members) == ({}, 0)
+    found.see([member(document()), member(document(), annotations={IDENTITY: ""})])
+    assert not found.candidates, "its annotation went"
 
 
 def test_a_declared_object_with_a_copied_inventory_label_is_not_ours_yet() -> None:

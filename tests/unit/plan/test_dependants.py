@@ -132,10 +132,6 @@ def test_owners_of_kubernetes_own_kinds_live_in_the_namespace(owners: list[tuple
     assert is_owned_within({"metadata": {"ownerReferences": references}}) is within
 
 
-def test_an_object_without_owners_goes_with_nothing() -> None:
-    assert dependant_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "a"}}) is None
-
-
 def test_what_a_change_takes_along_takes_what_it_owns() -> None:
     job = Gone(named("job", "Job", "batch"), "job", Cause.VOLUME, counted=False)
     write = Change(Action.UPDATE, job.identity, "job", "1", takes=(job,))

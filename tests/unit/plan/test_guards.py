@@ -57,13 +57,10 @@ def test_a_name_that_is_made_anew_and_lives_waits_for_nothing() -> None:
     assert names_made_anew(changes(update=1, prune=1), {Identity("", "ConfigMap", "shop", "update-0")}) == {}
 
 
-def test_an_empty_render_may_be_meant() -> None:
-    refuse_empty("shop", 0, 7, Prune(allow_empty=True), instance=False)
-    refuse_empty("shop", 1, 0, Prune(), instance=False)
-
-
 def test_an_instance_may_declare_nothing_until_that_deletes_what_it_had() -> None:
     refuse_empty("shop.a.b", 0, 0, Prune(), instance=True)
+    refuse_empty("shop", 0, 7, Prune(allow_empty=True), instance=False)
+    refuse_empty("shop", 1, 0, Prune(), instance=False)
     with pytest.raises(PlanRefused):
         refuse_empty("shop.a.b", 0, 1, Prune(), instance=True)
     with pytest.raises(PlanRefused):

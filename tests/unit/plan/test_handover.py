@@ -166,19 +166,15 @@ def test_another_record_of_the_same_target_is_named() -> None:
     assert "`anneal retire b --keep --state-namespace gitops`" in problem.fix
 
 
-def test_another_installation_is_named_with_its_record() -> None:
+def test_another_installation_or_repository_is_named_with_its_record() -> None:
     problem = refused_to_strangers(ITEM, "c", "b", FoundRecord("c", "theirs", "second"), known=False)
     assert problem.message == "belongs to target c of installation second, whose record is ConfigMap/theirs/anneal-c"
     steps = ("`anneal -c THEIR_FILE suspend c`", "kubectl label", "`anneal apply b`", "`anneal -c THEIR_FILE resume c`")
     assert sorted(steps, key=problem.fix.index) == list(steps)
     assert "`anneal suspend" not in problem.fix  # that would be completed with the flags of this configuration
-    assert "retire" not in problem.fix
-
-
-def test_another_repositorys_target_is_named_with_its_record_too() -> None:
-    problem = refused_to_strangers(ITEM, "c", "b", FoundRecord("c", "anneal-system", ""), known=False)
-    assert problem.message == "belongs to target c of another repository, whose record is ConfigMap/anneal-system/anneal-c"
-    assert "retire" not in problem.fix
+    repository = refused_to_strangers(ITEM, "c", "b", FoundRecord("c", "anneal-system", ""), known=False)
+    assert repository.message == "belongs to target c of another repository, whose record is ConfigMap/anneal-system/anneal-c"
+    assert "retire" not in problem.fix + repository.fix
 
 
 def test_a_namesake_whose_record_isnt_seen_is_another_installations() -> None:

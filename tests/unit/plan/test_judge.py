@@ -19,7 +19,7 @@ from handler.plan.ownership import ForeignOwner
 from handler.plan.prune import ALLOW
 from handler.plan.system_objects import MADE_AGAIN
 from handler.plan.takeover import takeover
-from tests.unit.plan.samples import OURS, desired, document, entry, instance, live, member, target
+from tests.unit.plan.samples import OURS, desired, document, entry, instance, live, target
 
 IMMUTABLE = 'Deployment.apps "web" is invalid: spec.selector: Invalid value: {"app":"x"}: field is immutable'
 SCOPED = ("Namespace", "CustomResourceDefinition")
@@ -337,10 +337,6 @@ def test_an_immutable_field_of_an_unfinished_job_is_refused_with_the_fix(kind: s
     found = refused(declared, applied(declared, status=status))
     assert (found.fix if isinstance(found, Problem) else "") == fix
     assert isinstance(found, Change) or found.message.startswith("an immutable field changed: ")
-
-
-def test_membership_is_what_makes_an_object_ours() -> None:
-    assert judge().present(item(), member(document()), member(document())).adopted is False
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The algebra of field sets beside the values they speak of, as structured-merge-diff does it."""
+"""The algebra of field sets beside the values they speak of, as structured-merge-diff does it, and their API versions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,21 @@ from typing import Any
 
 import pytest
 
-from handler.plan.managed_fields import MEMBER, Fields, applied_over, at_path, existing, going, names, parted, paths, without
+from handler.plan.managed_fields import (
+    MEMBER,
+    Fields,
+    applied_over,
+    at_path,
+    existing,
+    going,
+    migrated,
+    names,
+    parted,
+    paths,
+    recorded_in,
+    without,
+)
+from tests.unit.plan.samples import entry
 
 A, B = 'k:{"name":"a"}', 'k:{"name":"b"}'
 TCP = 'k:{"port":80,"protocol":"TCP"}'
@@ -118,3 +132,23 @@ def test_an_element_is_named_by_its_keys_or_by_itself() -> None:
     assert names('v:"a"', "a")
     assert not names("f:a", {"name": "a"})
     assert not names("v:1", True)
+
+
+V1, V2 = "example.com/v1", "example.com/v2"
+
+
+def offer(spec: dict[str, Any], *entries: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    meta = {"name": "tea", "namespace": "shop", "uid": "u", "resourceVersion": "7", **metadata}
+    return {"apiVersion": V2, "kind": "Offer", "metadata": {**meta, "managedFields": list(entries)}, "spec": spec}
+
+
+def ours(*fields: str) -> dict[str, Any]:
+    return entry({"f:spec": {f"f:{name}": {} for name in fields}}, api=V1)
+
+
+def test_every_entry_of_the_kind_moves_and_no_other() -> None:
+    theirs, other = entry({"f:status": {}}, "vendor", "Update", api=V1), entry({"f:metadata": {}}, "other", api="v1")
+    live = offer({"price": 1}, ours("price"), theirs, other)
+    assert recorded_in(live) == V1
+    assert [each["apiVersion"] for each in migrated(live, V2)] == [V2, V2, "v1"]
+    assert recorded_in(offer({})) == ""

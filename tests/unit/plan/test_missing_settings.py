@@ -17,11 +17,6 @@ def told(*problems: Problem) -> list[str]:
     return [str(problem) for problem in joined(problems)]
 
 
-def test_a_single_missing_setting_keeps_its_own_message() -> None:
-    one = of("a", "belongs to Flux", "first stop Flux", adopt=("flux",))
-    assert told(one) == ["a.yaml:1: ConfigMap/shop/a: belongs to Flux; add to target shop: adopt: [flux]; first stop Flux"]
-
-
 def test_tools_kinds_and_what_must_be_done_besides_are_united() -> None:
     assert told(
         of("a", "belongs to Flux apps", "first stop Flux", adopt=("flux",)),

@@ -87,10 +87,6 @@ def test_an_annotation_opts_one_object_in(kind: str) -> None:
     assert "is kept: prune.kinds" in judged(member(document(kind, "shop")), allowed).reason
 
 
-def test_a_star_allows_every_namespace() -> None:
-    assert judged(member(document(), namespace="anywhere"), target(namespaces=("*",))).action is Action.PRUNE
-
-
 @pytest.mark.parametrize(
     ("live", "allowed", "reason"),
     [
@@ -266,10 +262,3 @@ def test_no_object_is_pruned_against_any_check(
         assert not inhabited
     if kind[0] == "CustomResourceDefinition":
         assert known.instances[name] == 0
-
-
-@pytest.mark.parametrize(("marks", "action"), [({}, Action.PRUNE), ({"kustomize.toolkit.fluxcd.io/ssa": "Ignore"}, Action.SKIP)])
-def test_an_object_with_ssa_ignore_in_git_alone_is_pruned_once_git_drops_it(marks: dict[str, str], action: Action) -> None:
-    """It was applied before; nothing live says that it stays."""
-    live = member(document(metadata={"namespace": "shop"}), annotations=marks)
-    assert judged(live).action is action

@@ -101,10 +101,6 @@ def test_a_live_cycle_stops_nothing() -> None:
     assert sorted(name for stage in found for name in stage) == ["ConfigMap/a", "ConfigMap/b"]
 
 
-def test_an_empty_prune_has_no_stages() -> None:
-    assert order() == []
-
-
 pool = st.sampled_from(
     [
         *(thing("ConfigMap", name, wave=wave) for name in "ab" for wave in ("0", "4")),

@@ -235,14 +235,6 @@ def test_a_list_merged_by_key_loses_only_elements_that_were_owned_themselves() -
     assert found.after(live)["spec"]["ports"] == [ports[0], {"port": 82, "protocol": "TCP"}]
 
 
-def test_members_of_a_set_go_by_value() -> None:
-    owned: dict[str, Any] = {"f:spec": {"f:members": {".": {}, 'v:"a"': {}, 'v:"b"': {}}}}
-    live = body(entry(owned, "kubectl-patch", "Update"), spec={"members": ["a", "b", "theirs"]})
-    found = taken(live, spec={"members": ["b"]})
-    assert found
-    assert found.after(live)["spec"] == {"members": ["b", "theirs"]}
-
-
 @pytest.mark.parametrize(("key", "values"), PROTECTIONS)
 @pytest.mark.parametrize("part", ["annotations", "labels"])
 def test_a_prune_protection_set_live_stays_at_takeover(key: str, values: frozenset[str], part: str) -> None:

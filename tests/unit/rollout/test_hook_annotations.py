@@ -76,10 +76,7 @@ def test_hooks_of_helm() -> None:
     told = "Job/release-cleanup: hook pre-rollback, post-delete is never run by a rollout; it runs as PreSync"
     assert found["Job/release-cleanup"].note == told
     assert found["CustomResourceDefinition/widgets.acme.io"] == HookRead()
-
-
-def test_where_an_object_has_both_argo_cds_count() -> None:
-    assert hook(readings("helm.yaml")["Job/release-both"]) == ({PRE}, -1, {FAILED})
+    assert hook(found["Job/release-both"]) == ({PRE}, -1, {FAILED}), "Argo CD's count"
 
 
 def test_an_object_without_such_annotations_is_no_hook() -> None:

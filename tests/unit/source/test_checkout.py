@@ -41,15 +41,6 @@ def test_the_root_is_the_nearest_repository(work: Path) -> None:
     assert root_around(work.parent) is None
 
 
-def test_one_without_a_remote_names_its_branch(work: Path) -> None:
-    assert checkout_around(work) == Checkout(work, "", "", "trunk")
-
-
-def test_one_with_a_remote_names_it_below_its_root_too(work: Path) -> None:
-    git(work, "remote", "add", "origin", URL)
-    assert checkout_around(work / "apps" / "web") == Checkout(work, "apps/web", URL, "trunk")
-
-
 def test_a_hidden_directory_keeps_its_dot(work: Path) -> None:
     (work / ".deploy" / "web").mkdir(parents=True)
     found = checkout_around(work / ".deploy" / "web")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from handler.model.errors import Problem
-from handler.model.manifest import Manifest
 from handler.render.nix.nix_output import NixFacts, decode_nix, read_nix
 
 HOME = "/srv/run-1/files"
@@ -89,7 +88,3 @@ def test_an_empty_list_is_no_object() -> None:
 def test_facts_that_are_none_arent_believed(facts: object) -> None:
     with pytest.raises(ValueError, match="no facts"):
         decode_nix(b"K" + json.dumps(facts).encode())
-
-
-def test_an_object_of_a_file_is_a_manifest() -> None:
-    assert isinstance(read(result(item()))[1], Manifest)

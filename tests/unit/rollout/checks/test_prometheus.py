@@ -12,7 +12,7 @@ from handler.model.errors import Problem, RolloutFailed
 from handler.model.rollout import Sample
 from handler.prometheus.client import MetricsUnavailable
 from handler.rollout.checks import CHECKS
-from handler.rollout.checks.prometheus import bound
+from handler.rollout.checks.prometheus import Threshold, bound, worst
 from handler.rollout.interfaces import Judged, SpecError, Verdict
 from tests.unit.rollout.checks.scenes import SINCE, Metrics, begun, mistakes, moment
 
@@ -320,3 +320,23 @@ def test_an_unlisted_address_is_refused_as_the_rollout_is_read() -> None:
     assert {name: row for name, row in table.items() if name != "prometheus"} == {
         name: row for name, row in CHECKS.items() if name != "prometheus"
     }
+
+
+@pytest.mark.parametrize(
+    ("comparison", "better", "worse"),
+    [
+        ("< 1", 2.0, 3.0),
+        ("<= 1", 2.0, math.inf),
+        ("> 1", 0.5, -2.0),
+        (">= 1", 0.0, -math.inf),
+        ("== 1", 0.5, 2.0),
+    ],
+)
+def test_a_sample_further_from_its_threshold_is_worse(comparison: str, better: float, worse: float) -> None:
+    wanted = Threshold.of(comparison)
+    assert wanted.short_of(better) < wanted.short_of(worse)
+    assert worst([Sample({}, better), Sample({}, math.nan), Sample({}, worse)], wanted) == worse
+
+
+def test_a_not_equal_threshold_ranks_no_sample_worse() -> None:
+    assert {Threshold.of("!= 1").short_of(value) for value in (1.0, 2.0, math.inf)} == {0.0}
