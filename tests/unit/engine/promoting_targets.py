@@ -69,6 +69,13 @@ class Line:
         self.host.push(sha)
         return sha
 
+    def proven(self, value: str) -> str:
+        """Push a commit that staging applies and keeps healthy for long enough."""
+        sha = self.commit(value)
+        self.done("staging")
+        self.later(SOAK)
+        return sha
+
     def later(self, seconds: float) -> None:
         self.now += seconds
 
@@ -110,8 +117,6 @@ class Line:
 def promoted_once() -> Line:
     """Return a line whose production is on the first commit, which staging has kept healthy for long enough."""
     made = Line()
-    made.commit("1")
-    made.done("staging")
-    made.later(SOAK)
+    made.proven("1")
     made.done("prod")
     return made

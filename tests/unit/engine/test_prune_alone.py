@@ -12,41 +12,30 @@ import pytest
 
 from handler.app.build import Handler
 from handler.cluster.live import members
-from handler.config.settings import Prune, Settings, Target
+from handler.config.settings import Prune
 from handler.engine.planner import kubernixos_leftovers
 from handler.engine.prune_alone import PruneAlone
 from handler.model.errors import AccessDenied, AnnealError, ClusterUnavailable
 from handler.model.event import Job
-from handler.model.names import IDENTITY, KUBERNIXOS, PART_OF, Identity, Resource, applyset_id, identity_of
+from handler.model.names import IDENTITY, KUBERNIXOS, PART_OF, Identity, applyset_id, identity_of
 from handler.model.plan import Action
-from handler.model.result import Outcome, Result
+from handler.model.result import Outcome
 from tests.fakes.apiserver import ApiServer, Call
-from tests.fakes.apiserver.connection import Reply, Way, straight
-from tests.fakes.apiserver.kinds import VERBS, WORKLOADS, Served
+from tests.fakes.apiserver.connection import Reply, Way
 from tests.fakes.apiserver.server import Asked
-from tests.fakes.engine import SHOP, cluster, engine, state_of
-from tests.fakes.git_host import GitHost
+from tests.fakes.engine import cluster, state_of
+from tests.unit.engine.in_memory_shop import KINDS, Body, InMemoryShop, body, path_of
 from tests.unit.engine.two_targets import A, B, Bench
 
 OLD = "0a1b2c3d" * 7 + "0a1b2c"
-OFFER = Served(Resource("acme.io", "v1", "Offer", "offers", True, VERBS), frozenset({"spec"}))
-PLACES = {(row.resource.group, row.resource.kind): row.resource for row in (*WORKLOADS, OFFER)}
 COMPAT: dict[str, Any] = {"compat": "kubernixos", "adopt": ("kubernixos",)}
 LAST = "kubectl.kubernetes.io/last-applied-configuration"
 LEFT = "ConfigMap/shop/left"
 
 
-def body(name: str, kind: str = "ConfigMap", version: str = "v1", space: str = "shop", **more: Any) -> dict[str, Any]:
-    place = {"name": name, "namespace": space} if space else {"name": name}
-    return {"apiVersion": version, "kind": kind, "metadata": {**place, **more.pop("metadata", {})}, **more}
-
-
-def create(server: ApiServer, document: dict[str, Any], manager: str = "kubectl-create") -> dict[str, Any]:
-    identity = identity_of(document)
-    resource = PLACES[identity.group, identity.kind]
-    root = f"/apis/{resource.group}/v1" if resource.group else "/api/v1"
-    inside = f"/namespaces/{identity.namespace}" if identity.namespace else ""
-    return server.must(Asked("POST", f"{root}{inside}/{resource.plural}", {"fieldManager": manager}, document, "", ""))
+def create(server: ApiServer, document: Body, manager: str = "kubectl-create") -> None:
+    path = path_of(identity_of(document)).rpartition("/")[0]
+    server.must(Asked("POST", path, {"fieldManager": manager}, document, "", ""))
 
 
 def by_original(server: ApiServer, *documents: dict[str, Any]) -> None:
@@ -77,40 +66,15 @@ def pruned(handler: Handler, name: str = "shop") -> set[str]:
 
 
 @dataclass
-class Taken:
+class Taken(InMemoryShop):
     """A cluster of the original's: `kept` is in the closure of now, `left` isn't any more."""
 
-    target: Target = field(default_factory=lambda: Target("shop", SHOP, ("shop",), path="shop", cluster_scoped=("Namespace",), **COMPAT))
-    server: ApiServer = field(default_factory=lambda: cluster("shop", "elsewhere", served=(*WORKLOADS, OFFER)))
-    host: GitHost = field(default_factory=GitHost)
-    way: Way = straight
-    handler: Handler = field(init=False)
+    server: ApiServer = field(default_factory=lambda: cluster("shop", "elsewhere", served=KINDS))
 
     def __post_init__(self) -> None:
-        self.configure(prune=Prune(kinds=("Namespace", "PersistentVolumeClaim")))
+        self.configure(prune=Prune(kinds=("Namespace", "PersistentVolumeClaim")), **COMPAT)
         by_original(self.server, body("kept"), body("left"))
         self.push(body("kept"))
-
-    def configure(self, **changes: Any) -> None:
-        self.target = replace(self.target, **changes)
-        self.handler = engine(self.server, self.host, Settings(targets=(self.target,)), way=self._meet)
-
-    def _meet(self, call: Call, do: Callable[[], Reply]) -> Reply:
-        return self.way(call, do)
-
-    def push(self, *documents: dict[str, Any]) -> None:
-        self.host.push(self.host.commit({f"shop/{each['metadata']['name']}.json": json.dumps(each) for each in documents}))
-
-    def run(self, trigger: str = "push", **about: Any) -> Result:
-        return self.handler.run(Job("shop", trigger, **about))
-
-    def live(self, name: str, kind: str = "ConfigMap", group: str = "") -> dict[str, Any] | None:
-        stored = self.server.store.get(Identity(group, kind, "shop", name))
-        return stored.body if stored else None
-
-    def patch(self, name: str, **metadata: Any) -> None:
-        path, asked = f"/api/v1/namespaces/shop/configmaps/{name}", {"fieldManager": "kubectl-annotate"}
-        self.server.must(Asked("PATCH", path, asked, {"metadata": metadata}, "application/merge-patch+json", ""))
 
 
 @pytest.fixture
@@ -119,19 +83,19 @@ def taken() -> Taken:
 
 
 def test_a_cluster_of_the_original_is_taken_over_without_a_deletion(taken: Taken) -> None:
-    left = taken.live("left")
+    left = taken.live(body("left"))
     planned = taken.run("oneoff", dry_run=True).plan
     assert planned
     assert [(str(each.identity), each.action, each.adopted) for each in planned.changes] == [("ConfigMap/shop/kept", Action.UPDATE, True)]
     assert taken.run().outcome is Outcome.APPLIED
-    labels = (taken.live("kept") or {})["metadata"]["labels"]
+    labels = (taken.live(body("kept")) or {})["metadata"]["labels"]
     assert (len(labels[KUBERNIXOS]), labels[PART_OF]) == (62, applyset_id("anneal-shop", "anneal-system"))
     assert labels[KUBERNIXOS] != OLD
     assert taken.run("drift").outcome is Outcome.UNCHANGED
     assert found(taken.handler) == {LEFT: ""}
-    assert taken.live("left") == left, "only the word deletes, and looking writes nothing"
+    assert taken.live(body("left")) == left, "only the word deletes, and looking writes nothing"
     assert pruned(taken.handler) == {LEFT}
-    assert taken.live("left") is None
+    assert taken.live(body("left")) is None
     assert found(taken.handler) == {}
 
 
@@ -148,9 +112,9 @@ def test_without_adopt_nothing_of_the_originals_is_touched(taken: Taken) -> None
 
 def test_a_prune_without_an_apply_deletes_nothing_that_is_declared(taken: Taken) -> None:
     """Upstream compares checksums alone: before an apply of the closure of now it would delete all of it."""
-    kept = taken.live("kept")
+    kept = taken.live(body("kept"))
     assert pruned(taken.handler) == {LEFT}
-    assert taken.live("kept") == kept, "nor is anything applied"
+    assert taken.live(body("kept")) == kept, "nor is anything applied"
 
 
 def test_what_is_declared_and_left_out_because_its_version_isnt_served_stays(taken: Taken) -> None:
@@ -180,7 +144,7 @@ def test_what_is_protected_is_kept(annotation: dict[str, str], taken: Taken) -> 
 
 
 def test_what_another_target_or_tool_or_object_has_is_kept(taken: Taken) -> None:
-    uid = (taken.live("left") or {})["metadata"]["uid"]
+    uid = (taken.live(body("left")) or {})["metadata"]["uid"]
     of_left = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "left", "uid": uid}]
     by_original(
         taken.server,
@@ -227,14 +191,14 @@ def test_a_namespace_that_another_group_serves_too_has_its_guards(first: bool, t
 
 def test_compat_that_is_turned_off_and_on_again_deletes_nothing(taken: Taken) -> None:
     assert taken.run().outcome is Outcome.APPLIED
-    uid = (taken.live("kept") or {})["metadata"]["uid"]
+    uid = (taken.live(body("kept")) or {})["metadata"]["uid"]
     taken.configure(compat="none")
     assert taken.run("drift").outcome is Outcome.APPLIED
-    assert KUBERNIXOS not in (taken.live("kept") or {})["metadata"]["labels"]
+    assert KUBERNIXOS not in (taken.live(body("kept")) or {})["metadata"]["labels"]
     assert found(taken.handler) == {}, "without compat nothing is searched"
     taken.configure(compat="kubernixos")
     assert taken.run("drift").outcome is Outcome.APPLIED
-    live = (taken.live("kept") or {})["metadata"]
+    live = (taken.live(body("kept")) or {})["metadata"]
     assert (live["uid"], len(live["labels"][KUBERNIXOS])) == (uid, 62)
     assert found(taken.handler) == {LEFT: ""}
 
@@ -248,13 +212,13 @@ def test_what_changed_since_it_was_shown_is_judged_again(taken: Taken) -> None:
     by_original(taken.server, *(body(name) for name in ("moved", "safe", "made")))
     run = alone(taken.handler)
     shown = run.look()
-    taken.patch("moved", annotations={"a": "b"})
-    taken.patch("safe", annotations={"anneal.dev/prune": "disabled"})
-    taken.server.must(Asked("DELETE", "/api/v1/namespaces/shop/configmaps/made", {}, {}, "", ""))
+    taken.annotate(body("moved"), a="b")
+    taken.annotate(body("safe"), **{"anneal.dev/prune": "disabled"})
+    taken.delete(body("made"))
     by_original(taken.server, body("made"), body("new"))
     went = {str(each.identity) for each in run.carry_out(shown) if each.writes}
     assert went == {LEFT, "ConfigMap/shop/moved"}, "neither what is protected now nor what wasn't shown"
-    assert all(map(taken.live, ("safe", "made", "new")))
+    assert all(taken.live(body(name)) for name in ("safe", "made", "new"))
 
 
 def test_what_becomes_declared_after_it_was_shown_stays(taken: Taken) -> None:
@@ -262,12 +226,12 @@ def test_what_becomes_declared_after_it_was_shown_stays(taken: Taken) -> None:
     shown = run.look()
     taken.push(body("kept"), body("left"))
     assert list(run.carry_out(shown)) == []
-    assert taken.live("left")
+    assert taken.live(body("left"))
 
 
 def test_what_would_take_along_more_than_was_shown_stays(taken: Taken) -> None:
     by_original(taken.server, body("db", "StatefulSet", "apps/v1", spec={}))
-    uid = (taken.live("db", "StatefulSet", "apps") or {})["metadata"]["uid"]
+    uid = (taken.live(body("db", "StatefulSet", "apps/v1")) or {})["metadata"]["uid"]
     owner = [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": uid}]
     create(taken.server, body("data-0", "PersistentVolumeClaim", metadata={"ownerReferences": owner}))
     run = alone(taken.handler)
@@ -309,10 +273,10 @@ def stale(call: Call, do: Callable[[], Reply]) -> Reply:
     ("way", "error", "told"), [(forbidden, AccessDenied, "list Secret"), (stale, ClusterUnavailable, "nothing is pruned on doubt")]
 )
 def test_what_can_not_be_listed_stops_the_prune(way: Way, error: type[AnnealError], told: str, taken: Taken) -> None:
-    taken.way = way
+    taken.meet = way
     with pytest.raises(error, match=told):
         pruned(taken.handler)
-    assert taken.live("left")
+    assert taken.live(body("left"))
 
 
 def test_a_closure_of_which_nothing_lives_prunes_nothing(taken: Taken) -> None:
@@ -321,7 +285,7 @@ def test_a_closure_of_which_nothing_lives_prunes_nothing(taken: Taken) -> None:
     assert found(taken.handler) == {LEFT: "", "ConfigMap/shop/kept": ""}
     with pytest.raises(AnnealError, match="nothing that it declares lives here, so this may be another cluster"):
         pruned(taken.handler)
-    assert taken.live("left")
+    assert taken.live(body("left"))
 
 
 def test_nothing_is_pruned_after_an_apply_that_failed(taken: Taken) -> None:
@@ -330,7 +294,7 @@ def test_nothing_is_pruned_after_an_apply_that_failed(taken: Taken) -> None:
     assert taken.run().outcome is Outcome.FAILED
     with pytest.raises(AnnealError):
         pruned(taken.handler)
-    assert taken.live("left")
+    assert taken.live(body("left"))
 
 
 def test_two_targets_with_the_label_leave_each_other_alone() -> None:

@@ -22,14 +22,6 @@ from tests.fakes.apiserver.connection import Reply
 from tests.unit.engine.apply.planned_target import MAPS, TARGET, PlannedTarget, before, config_map, ours
 from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, NOON, Watched, due, stray
 
-
-@pytest.fixture
-def watched() -> Watched:
-    made = Watched()
-    made.shop.apply(made.shop.plan(config_map("web")))
-    return made
-
-
 AFTER = f"isn't declared in exclusive namespace shop; deleted after {stamp(NOON + HOUR)}"
 SINCE = f"isn't declared in exclusive namespace shop since {stamp(NOON)}"
 

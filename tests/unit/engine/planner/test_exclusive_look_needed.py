@@ -16,19 +16,12 @@ from tests.fakes.apiserver.connection import Reply, Way, straight
 from tests.fakes.apiserver.kinds import VERBS, WORKLOADS, Served
 from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.apply.planned_target import MAPS, PlannedTarget, config_map, ours
-from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, Watched, stray
+from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, Watched, due, fates, stray
 
 SAID = "isn't declared in exclusive namespace shop; kept: "
 CLAIMS = "/api/v1/namespaces/shop/persistentvolumeclaims"
 PODS = "/api/v1/namespaces/shop/pods"
 APPS = "/apis/apps/v1/namespaces/shop/deployments"
-
-
-@pytest.fixture
-def watched() -> Watched:
-    made = Watched()
-    made.shop.apply(made.shop.plan(config_map("web")))
-    return made
 
 
 def deployment(name: str, **spec: Any) -> dict[str, Any]:
@@ -67,9 +60,7 @@ def test_what_owns_a_claim_stays_also_through_others(watched: Watched) -> None:
     middle = watched.shop.post(APPS, owned(deployment("database-0"), top))
     claim(watched, middle)
     stray(watched, "other")
-    watched.run(config_map("web"))
-    watched.now += HOUR
-    found = {name: (action, reason) for action, name, reason in watched.run(config_map("web"))}
+    found = fates(watched)
     kept = "PersistentVolumeClaim/shop/data, which holds data, would go with it; if that may go: kubectl delete ConfigMap/database -n shop"
     assert found["database"] == (Action.SKIP, SAID + kept)
     assert found["other"][0] is Action.PRUNE
@@ -87,8 +78,7 @@ def test_a_claim_of_another_owner_keeps_nothing(watched: Watched) -> None:
     claim(watched, watched.shop.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "any"}}))
     claim(watched, name="free")
     stray(watched)
-    watched.run(config_map("web"))
-    watched.now += HOUR
+    due(watched)
     assert [(action, name) for action, name, _ in watched.run(config_map("web"))] == [(Action.PRUNE, "stray")]
 
 
@@ -117,9 +107,7 @@ def test_where_claims_can_not_be_listed_what_may_own_some_stays(watched: Watched
     stray(watched)
     watched.shop.post(APPS, deployment("by-hand"))
     watched.shop.meet = denied("/persistentvolumeclaims")
-    watched.run(config_map("web"))
-    watched.now += HOUR
-    found = {name: (action, reason) for action, name, reason in watched.run(config_map("web"))}
+    found = fates(watched)
     assert found["by-hand"] == (
         Action.SKIP,
         f"{SAID}not all that lives there can be listed, so whether it owns what holds data isn't known",
@@ -129,8 +117,7 @@ def test_where_claims_can_not_be_listed_what_may_own_some_stays(watched: Watched
 
 def test_what_owns_a_claim_right_before_its_deletion_stays(watched: Watched) -> None:
     top = watched.shop.post(APPS, deployment("database"))
-    watched.run(config_map("web"))
-    watched.now += HOUR
+    due(watched)
     planned = watched.plan(config_map("web"))
     assert [change.action for change in planned.plan.prunes] == [Action.PRUNE]
     claim(watched, top)
@@ -142,13 +129,6 @@ def test_what_owns_a_claim_right_before_its_deletion_stays(watched: Watched) -> 
 def pod(name: str, *owners: dict[str, Any], named: str) -> dict[str, Any]:
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop"}}
     return owned(body | {"spec": {"volumes": [{"name": "v", "configMap": {"name": named}}]}}, *owners)
-
-
-def fates(watched: Watched) -> dict[str, tuple[Action, str]]:
-    """Run twice, the second time after the grace; return what became of each object, and why."""
-    watched.run(config_map("web"))
-    watched.now += HOUR
-    return {name: (action, reason) for action, name, reason in watched.run(config_map("web"))}
 
 
 def test_what_a_living_pod_uses_stays_but_not_what_only_leaving_ones_do(watched: Watched) -> None:
@@ -240,8 +220,7 @@ def test_what_an_operator_takes_apart_stays_until_a_person_allows_it(with_bucket
     allowed = {"metadata": {"annotations": {"anneal.dev/prune": "allow"}}}
     asked = Asked("PATCH", f"{BUCKETS}/orders", {"fieldManager": "kubectl"}, allowed, "application/merge-patch+json", "")
     with_buckets.shop.server.must(asked)
-    with_buckets.run(config_map("web"))
-    with_buckets.now += HOUR
+    due(with_buckets)
     assert [change.action for change in with_buckets.plan(config_map("web")).plan.prunes] == [Action.PRUNE]
 
 
@@ -255,8 +234,7 @@ def test_what_owns_what_an_operator_takes_apart_stays(with_buckets: Watched) -> 
 
 def test_what_an_operator_takes_apart_right_before_its_deletion_stays(with_buckets: Watched) -> None:
     with_buckets.shop.post(BUCKETS, bucket())
-    with_buckets.run(config_map("web"))
-    with_buckets.now += HOUR
+    due(with_buckets)
     planned = with_buckets.plan(config_map("web"))
     finalizers = {"metadata": {"finalizers": ["acme.io/bucket"]}}
     asked = Asked("PATCH", f"{BUCKETS}/orders", {"fieldManager": "operator"}, finalizers, "application/merge-patch+json", "")
@@ -293,8 +271,7 @@ def test_right_before_deletions_each_kind_is_listed_once_for_all_of_them(watched
 
     for each in range(number):
         watched.shop.post(APPS, deployment(f"by-hand-{each}"))
-    watched.run(config_map("web"))
-    watched.now += HOUR
+    due(watched)
     planned = watched.plan(config_map("web"))
     watched.shop.meet = noted
     assert [action for action, *_ in watched.shop.prune(planned)] == [Action.PRUNE] * number
@@ -303,8 +280,7 @@ def test_right_before_deletions_each_kind_is_listed_once_for_all_of_them(watched
 
 def test_what_owns_a_claim_through_something_new_right_before_its_deletion_stays(watched: Watched) -> None:
     top = watched.shop.post(APPS, deployment("database"))
-    watched.run(config_map("web"))
-    watched.now += HOUR
+    due(watched)
     planned = watched.plan(config_map("web"))
     claim(watched, watched.shop.post(APPS, owned(deployment("database-0"), top)))
     ((action, _, reason),) = watched.shop.prune(planned)
@@ -314,8 +290,7 @@ def test_what_owns_a_claim_through_something_new_right_before_its_deletion_stays
 def test_what_something_new_names_right_before_its_deletion_stays(watched: Watched) -> None:
     for name in ("settings", "other"):
         stray(watched, name)
-    watched.run(config_map("web"))
-    watched.now += HOUR
+    due(watched)
     planned = watched.plan(config_map("web"))
     watched.shop.post(PODS, pod("new", named="settings"))
     found = {name: (action, reason) for action, name, reason in watched.shop.prune(planned)}
@@ -327,8 +302,7 @@ def test_what_is_named_by_what_owns_a_claim_right_before_its_deletion_stays(watc
     stray(watched, "settings")
     pods = {"spec": {"containers": [{"envFrom": [{"configMapRef": {"name": "settings"}}]}]}}
     top = watched.shop.post(APPS, deployment("database", template=pods))
-    watched.run(config_map("web"))
-    watched.now += HOUR
+    due(watched)
     planned = watched.plan(config_map("web"))
     claim(watched, top)
     found = {name: (action, reason) for action, name, reason in watched.shop.prune(planned)}
@@ -340,8 +314,7 @@ def test_what_is_named_by_what_owns_a_claim_right_before_its_deletion_stays(watc
 def test_what_owns_a_claim_or_a_member_by_the_time_of_its_stage_stays(with_buckets: Watched, path: str) -> None:
     with_buckets.shop.post(BUCKETS, bucket())
     top = with_buckets.shop.post(APPS, deployment("database"))
-    with_buckets.run(config_map("web"))
-    with_buckets.now += HOUR
+    due(with_buckets)
     planned = with_buckets.plan(config_map("web"))
 
     def meanwhile(call: Call, do: Callable[[], Reply]) -> Reply:
@@ -356,8 +329,7 @@ def test_what_owns_a_claim_or_a_member_by_the_time_of_its_stage_stays(with_bucke
 
 def test_what_owns_a_claim_by_the_time_that_it_is_looked_at_again_stays(watched: Watched) -> None:
     top, moved = watched.shop.post(APPS, deployment("database")), list[str]()
-    watched.run(config_map("web"))
-    watched.now += HOUR
+    due(watched)
     planned = watched.plan(config_map("web"))
 
     def meanwhile(call: Call, do: Callable[[], Reply]) -> Reply:
@@ -375,15 +347,13 @@ def test_what_is_named_by_what_goes_before_it_goes_after_it(watched: Watched) ->
     stray(watched, "settings")
     gone = watched.shop.post(APPS, deployment("by-hand"))
     watched.shop.post(PODS, pod("by-hand-1", gone, named="settings"))
-    watched.run(config_map("web"))
-    watched.now += HOUR
+    due(watched)
     assert {action for action, *_ in watched.shop.prune(watched.plan(config_map("web")))} == {Action.PRUNE}
 
 
 def test_right_before_its_deletion_doubt_keeps_what_may_own_data(watched: Watched) -> None:
     watched.shop.post(APPS, deployment("by-hand"))
-    watched.run(config_map("web"))
-    watched.now += HOUR
+    due(watched)
     planned = watched.plan(config_map("web"))
     watched.shop.meet = denied("/persistentvolumeclaims")
     assert [action for action, *_ in watched.shop.prune(planned)] == [Action.SKIP]

@@ -21,7 +21,7 @@ from tests.fakes.apiserver import ApiServer, Call
 from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.kinds import VERBS, WORKLOADS, Served
 from tests.unit.engine.apply.planned_target import MAPS, PlannedTarget, config_map, ours
-from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, NOON, Watched, stray
+from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, NOON, Watched, fates, stray
 
 Body = dict[str, Any]
 ROOT = "/apis/{}/namespaces/shop/{}"
@@ -30,13 +30,6 @@ JOBS = ROOT.format("batch/v1", "jobs")
 RBAC = "rbac.authorization.k8s.io/v1"
 OTHER = {PART_OF: "applyset-other-v1"}
 DECLARED = {"apiVersion": "v1", "kind": "Any", "name": "any", "uid": "of-what-git-declares"}
-
-
-@pytest.fixture
-def watched() -> Watched:
-    made = Watched()
-    made.shop.apply(made.shop.plan(config_map("web")))
-    return made
 
 
 def body(version: str, kind: str, name: str, /, metadata: Body | None = None, **fields: Any) -> Body:
@@ -51,13 +44,6 @@ def user(name: str = "user", /, **metadata: Any) -> Body:
 
 def owner(live: Body) -> list[Body]:
     return [{"apiVersion": live["apiVersion"], "kind": live["kind"], "name": "any", "uid": live["metadata"]["uid"]}]
-
-
-def fates(watched: Watched) -> dict[str, tuple[Action, str]]:
-    """Run twice, the second time after the grace; return what became of each object, and why."""
-    watched.run(config_map("web"))
-    watched.now += HOUR
-    return {name: (action, reason) for action, name, reason in watched.run(config_map("web"))}
 
 
 @pytest.mark.parametrize(

@@ -145,26 +145,24 @@ def test_a_due_recreate_step_counts_for_the_hold(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mark", "value"),
-    [("anneal.dev/prune", "disabled"), ("helm.sh/resource-policy", "keep"), ("argocd.argoproj.io/sync-options", "Prune=false")],
+    ("metadata", "kept"),
+    [
+        ({"annotations": {"anneal.dev/prune": "disabled"}}, "protected by anneal.dev/prune: disabled"),
+        ({"annotations": {"helm.sh/resource-policy": "keep"}}, "protected by helm.sh/resource-policy: keep"),
+        (
+            {"annotations": {"argocd.argoproj.io/sync-options": "Prune=false"}},
+            "protected by argocd.argoproj.io/sync-options: Prune=false",
+        ),
+        ({"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]}, "owned by Pod x"),
+    ],
 )
 @pytest.mark.parametrize("declared", [config("job", "1"), config("job", "2")], ids=["same", "differs"])
-def test_a_protected_object_isnt_recreated(cluster: Cluster, mark: str, value: str, declared: Body) -> None:
-    cluster.has(config("job", annotations={mark: value}))
+def test_a_protected_or_owned_object_isnt_recreated(cluster: Cluster, metadata: Body, kept: str, declared: Body) -> None:
+    """What is owned goes with its owner, as for prune and DeleteIfExist; with one that isn't its controller, too."""
+    cluster.has(config("job", **metadata))
     with pytest.raises(PlanRefused) as refused:
         cluster.plan({"job": "Recreate"}, declared)
-    said = f"job.yaml:1: ConfigMap/shop/job: step job in all would delete it, but: protected by {mark}: {value}"
-    assert str(refused.value) == f"{said}; lift what keeps it, or write action: CreateOrUpdate"
-    assert actions(cluster.plan({"job": "Recreate"}, declared, due=False))["job"] in (Action.UPDATE, Action.UNCHANGED)
-
-
-@pytest.mark.parametrize("declared", [config("job", "1"), config("job", "2")], ids=["same", "differs"])
-def test_an_object_with_an_owner_reference_isnt_recreated(cluster: Cluster, declared: Body) -> None:
-    """It goes with its owner, as for prune and DeleteIfExist; one that isn't its controller, too."""
-    cluster.has(config("job", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "u"}]))
-    with pytest.raises(PlanRefused) as refused:
-        cluster.plan({"job": "Recreate"}, declared)
-    said = "job.yaml:1: ConfigMap/shop/job: step job in all would delete it, but: owned by Pod x"
+    said = f"job.yaml:1: ConfigMap/shop/job: step job in all would delete it, but: {kept}"
     assert str(refused.value) == f"{said}; lift what keeps it, or write action: CreateOrUpdate"
     assert actions(cluster.plan({"job": "Recreate"}, declared, due=False))["job"] in (Action.UPDATE, Action.UNCHANGED)
 

@@ -51,3 +51,9 @@ def stray(watched: Watched, name: str = "stray", **metadata: Any) -> dict[str, A
 def due(watched: Watched) -> None:
     watched.run(config_map("web"))
     watched.now += HOUR
+
+
+def fates(watched: Watched) -> dict[str, tuple[Action, str]]:
+    """Run twice, the second time after the grace; return what became of each object, and why."""
+    due(watched)
+    return {name: (action, reason) for action, name, reason in watched.run(config_map("web"))}

@@ -55,9 +55,7 @@ def test_a_commit_follows_once_it_is_healthy_for_the_soak(line: Line) -> None:
 
 
 def test_a_commit_that_was_replaced_after_it_had_soaked_follows_and_one_replaced_before_does_not(line: Line) -> None:
-    second = line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    second = line.proven("2")
     line.commit("3")
     line.done("staging")
     line.later(MINUTE)
@@ -163,9 +161,7 @@ def test_what_was_rolled_back_from_is_never_promoted(line: Line) -> None:
 
 def test_what_a_rollback_is_asked_for_is_not_promoted_before_that_ran_and_never_after(line: Line) -> None:
     """The rollback is written while another run holds the Lease, or its plan is held."""
-    first, second = line.state("staging").commit, line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    first, second = line.state("staging").commit, line.proven("2")
     away = line.handler.dependencies("staging").preparer.reads_at(second, ())
     pin = Pin(first, away, reason="rollback, asked for in run x")
     line.handler.store(line.handler.target("staging")).update(lambda known: replace(known, pin=pin))
@@ -196,9 +192,7 @@ def test_unpinned_it_is_followed_again_and_the_pinned_one_is_not_rolled_back_fro
 
 
 def test_what_was_promoted_before_it_was_rolled_back_from_is_said_to_be_so_until_something_newer_follows(line: Line) -> None:
-    first, second = line.state("staging").commit, line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    first, second = line.state("staging").commit, line.proven("2")
     assert line.on() == second
     line.done("staging", "oneoff", rollback=True, actor="ada")
     for seconds in (MINUTE, SOAK):
@@ -217,9 +211,7 @@ def test_what_was_promoted_before_it_was_rolled_back_from_is_said_to_be_so_until
 
 
 def test_a_branch_that_was_put_back_by_force_takes_no_promoted_target_with_it_and_that_is_said(line: Line) -> None:
-    first, second = line.state("staging").commit, line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    first, second = line.state("staging").commit, line.proven("2")
     assert line.on() == second
     line.host.push(first)
     line.done("staging")
@@ -231,9 +223,7 @@ def test_a_branch_that_was_put_back_by_force_takes_no_promoted_target_with_it_an
 
 
 def test_a_record_that_was_deleted_by_hand_holds_the_target_and_that_is_said(line: Line) -> None:
-    first, second = line.state("prod").commit, line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    first, second = line.state("prod").commit, line.proven("2")
     line.server.must(Asked("DELETE", "/api/v1/namespaces/anneal-system/configmaps/anneal-staging", {}, {}, "", ""))
     assert line.done("prod").message == f"{first[:12]} is applied; staging: has no record: it never ran; anneal status staging"
     line.done("staging")
@@ -269,9 +259,7 @@ def test_a_claim_that_is_not_on_the_branch_deploys_nothing(line: Line) -> None:
 
 def test_an_older_claim_deploys_nothing_and_an_unknown_commit_neither(line: Line) -> None:
     first = line.state("staging").commit
-    second = line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    second = line.proven("2")
     assert line.on() == second
     forge(line, first)
     assert line.on() == second
@@ -285,9 +273,7 @@ def test_an_older_claim_deploys_nothing_and_an_unknown_commit_neither(line: Line
 @pytest.mark.parametrize("ended", ["replaced", "rolled-back"])
 def test_a_forged_record_costs_a_few_questions(ended: str) -> None:
     line = Line()
-    line.commit("1")
-    line.done("staging")
-    line.later(SOAK)
+    line.proven("1")
     line.done("prod")
     first = line.state("prod").commit
     forged = [line.host.commit({"forged": str(number)}) for number in range(9)]
@@ -324,9 +310,7 @@ def test_what_a_forged_record_claims_is_looked_for_a_few_times_for_the_others_of
 
 
 def test_a_record_of_another_repository_proves_nothing(line: Line) -> None:
-    first, _ = line.state("staging").commit, line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    first, _ = line.state("staging").commit, line.proven("2")
     store = line.handler.store(line.handler.target("staging"))
     store.update(lambda known: replace(known, repository="https://git.example.com/other.git"))
     result = line.done("prod")
@@ -335,12 +319,8 @@ def test_a_record_of_another_repository_proves_nothing(line: Line) -> None:
 
 
 def test_what_is_not_on_the_branch_any_more_gives_way_to_what_is(line: Line) -> None:
-    first, second = line.state("staging").commit, line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
-    third = line.commit("3")
-    line.done("staging")
-    line.later(SOAK)
+    first, second = line.state("staging").commit, line.proven("2")
+    third = line.proven("3")
     line.host.push(second)  # by force: the third is gone from the branch
     assert line.on() == second
     assert len({first, second, third}) == 3
@@ -348,9 +328,7 @@ def test_what_is_not_on_the_branch_any_more_gives_way_to_what_is(line: Line) -> 
 
 def test_a_cluster_that_does_not_answer_keeps_the_target_where_it_is(line: Line) -> None:
     first = line.state("staging").commit
-    line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    line.proven("2")
 
     def gone(call: object) -> None:
         if "anneal-staging" in str(call.asked.path):  # type: ignore[attr-defined]  # a Call

@@ -106,9 +106,7 @@ def test_by_hand_is_advised_only_where_no_target_of_the_wave_has_it_refused(othe
 
 def test_by_hand_is_not_advised_for_what_is_older_or_not_on_the_branch() -> None:
     line = promoted_once()
-    first, second = line.state("staging").commit, line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    first, second = line.state("staging").commit, line.proven("2")
     line.done("prod")
     line.host.push(first)
     line.done("staging")

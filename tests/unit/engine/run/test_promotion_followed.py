@@ -21,9 +21,7 @@ def line() -> Line:
 
 # --- the follower's own word
 def test_a_follower_that_was_rolled_back_stays_there_until_something_else_is_proven(line: Line) -> None:
-    first, second = line.state("staging").commit, line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    first, second = line.state("staging").commit, line.proven("2")
     assert line.on() == second
     assert line.run("prod", "oneoff", rollback=True, actor="ada").outcome is Outcome.APPLIED
     assert line.on() == first
@@ -33,9 +31,7 @@ def test_a_follower_that_was_rolled_back_stays_there_until_something_else_is_pro
     line.fell_ill("staging", "healthy")
     line.later(SOAK)
     assert line.on() == first, "it is proven again, and was rolled back from here"
-    third = line.commit("3")
-    line.done("staging")
-    line.later(SOAK)
+    third = line.proven("3")
     assert line.on() == third
     assert line.state("prod").pin is None
 
@@ -48,9 +44,7 @@ def test_pinned_before_anything_is_proven_it_stays_until_what_is_proven_changes(
     line.later(SOAK)
     assert line.on() == first, "the second is proven, and it was pinned away from that"
     assert line.state("prod").pin
-    third = line.commit("3")
-    line.done("staging")
-    line.later(SOAK)
+    third = line.proven("3")
     assert (line.on(), line.state("prod").pin) == (third, None)
     assert second != third
 
@@ -65,9 +59,7 @@ def test_pinned_before_anything_is_recorded_elsewhere_it_stays_until_the_branch_
 
 
 def test_unpin_follows_again_at_once(line: Line) -> None:
-    second = line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    second = line.proven("2")
     assert line.on() == second
     line.run("prod", "oneoff", rollback=True)
     line.done("prod", "oneoff", unpin=True)
@@ -77,9 +69,7 @@ def test_unpin_follows_again_at_once(line: Line) -> None:
 def test_where_what_it_follows_is_not_configured_it_follows_nothing_else() -> None:
     """A glob matches nothing: the branch isn't what it follows."""
     line = Line((STAGING, following("late", "stag*")))
-    line.commit("1")
-    line.done("staging")
-    line.later(SOAK)
+    line.proven("1")
     line.targets = line.targets[1:]
     line.restart()
     waits = line.run("late")
@@ -178,9 +168,7 @@ def test_what_is_no_commit_of_the_host_is_refused_and_leaves_no_word_in_the_reco
 
 
 def test_where_what_is_recorded_is_gone_from_the_host_only_force_says_what_is_newer(line: Line) -> None:
-    first, second = line.state("prod").commit, line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    first, second = line.state("prod").commit, line.proven("2")
     line.host.lost.add(first)
     held = line.done("prod")
     assert line.state("prod").commit == first
@@ -199,13 +187,6 @@ def test_a_target_that_follows_its_branch_promotes_nothing(line: Line) -> None:
 def test_a_push_that_was_queued_before_it_followed_others_is_not_waited_for(line: Line) -> None:
     second = line.commit("2")
     assert line.done("prod", "push", hint=second).outcome is Outcome.UNCHANGED
-
-
-def test_the_beginning_of_a_commit_will_do(line: Line) -> None:
-    second = line.commit("2")
-    line.done("staging")
-    line.run("prod", "oneoff", promote=True, commit=second[:10])
-    assert line.state("prod").commit == second
 
 
 # --- waves
@@ -341,9 +322,7 @@ def killed(line: Line, **job: Any) -> None:
 
 
 def test_what_was_promoted_by_hand_and_killed_goes_on_although_an_older_one_is_proven_meanwhile(line: Line) -> None:
-    line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    line.proven("2")
     third = line.commit("3")
     line.done("staging")
     killed(line, promote=True)
@@ -366,9 +345,7 @@ def test_a_killed_attempt_at_what_a_forced_push_has_dropped_gives_way_to_what_is
 
 def test_an_open_attempt_goes_back_once_staging_has_gone_back(line: Line) -> None:
     first = line.state("staging").commit
-    second = line.commit("2")
-    line.done("staging")
-    line.later(SOAK)
+    second = line.proven("2")
 
     killed(line)
     attempt = line.state("prod").attempt

@@ -7,7 +7,7 @@ import pytest
 from handler.model.errors import CommitUnverified
 from handler.model.result import Outcome
 from tests.fakes.git_host import HostSource
-from tests.unit.engine.promoting_targets import SOAK, Line, promoted_once
+from tests.unit.engine.promoting_targets import Line, promoted_once
 
 
 @pytest.fixture
@@ -30,16 +30,9 @@ def line(unsigned: set[str]) -> Line:
     return made
 
 
-def proven(line: Line, value: str) -> str:
-    commit = line.commit(value)
-    line.done("staging")
-    line.later(SOAK)
-    return commit
-
-
 def test_the_newest_proven_commit_is_refused_loudly_and_no_older_one_takes_its_place(line: Line, unsigned: set[str]) -> None:
-    first, second = line.state("prod").commit, proven(line, "2")
-    unsigned.add(third := proven(line, "3"))
+    first, second = line.state("prod").commit, line.proven("2")
+    unsigned.add(third := line.proven("3"))
     for _ in range(2):  # refused, and refused still
         refused = line.run("prod")
         assert (refused.outcome, refused.code, refused.who) == (Outcome.FAILED, "commit-unverified", "author")
@@ -54,8 +47,8 @@ def test_the_newest_proven_commit_is_refused_loudly_and_no_older_one_takes_its_p
 
 
 def test_what_is_proven_after_an_unsigned_commit_is_taken_by_the_next_tick(line: Line, unsigned: set[str]) -> None:
-    unsigned.add(proven(line, "2"))
+    unsigned.add(line.proven("2"))
     assert line.run("prod").code == "commit-unverified"
-    third = proven(line, "3")
+    third = line.proven("3")
     assert line.on() == third
     assert (line.value("prod"), line.state("prod").status.phase) == ("3", "applied")
