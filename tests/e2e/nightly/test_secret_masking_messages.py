@@ -58,19 +58,25 @@ def test_a_custom_resource_is_refused_without_its_values(shop: Shop, logged: io.
     assert_silent(shop, logged, *results)
 
 
+def warn(shop: Shop, document: Document, message: str) -> None:
+    """Create a Warning about a live Deployment, as its controller would."""
+    live = shop.live(document)
+    assert live
+    name = live["metadata"]["name"]
+    about = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "namespace": shop.name, "uid": live["metadata"]["uid"]}
+    times = {"firstTimestamp": "2100-01-01T00:00:00Z", "lastTimestamp": "2100-01-01T00:00:00Z"}
+    said = {"type": "Warning", "reason": "Refused", "message": message, "involvedObject": about}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": shop.name}, **times, **said}
+    shop.kubectl.run("create", "-f", "-", given=json.dumps(event))
+
+
 def test_events_that_repeat_a_variable_are_told_without_it(shop: Shop, logged: io.StringIO) -> None:
     settings = config_map(shop.name, "settings", {"api-key": OTHER})
     web = fated(with_env(deployment(shop.name, "web", replicas=1), [PASSWORD]), "never-ready")
     shop.push(web, settings)
     results = [run(shop, shop.job())]
     until(lambda: stand_still(shop, "web"))
-    live = shop.live(web)
-    assert live
-    about = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": shop.name, "uid": live["metadata"]["uid"]}
-    times = {"firstTimestamp": "2100-01-01T00:00:00Z", "lastTimestamp": "2100-01-01T00:00:00Z"}
-    said = {"type": "Warning", "reason": "Refused", "message": f"the database refused {CANARY} and {OTHER}", "involvedObject": about}
-    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": shop.name}, **times, **said}
-    shop.kubectl.run("create", "-f", "-", given=json.dumps(event))
+    warn(shop, web, f"the database refused {CANARY} and {OTHER}")
     shop.configure(wait=Wait(120.0, 2.0))
     shop.push(web, settings, config_map(shop.name, "another"))
     results.append(run(shop, shop.job()))
@@ -84,13 +90,7 @@ def test_a_watch_of_health_tells_the_reasons_alone_of_what_holds_a_secret(shop: 
     web = fated(with_env(deployment(shop.name, "web", replicas=1), [PASSWORD]), "never-ready")
     shop.push(web, secret(shop.name, "db", "postgres://shop:swordfish-4711@db:5432/shop"), config_map(shop.name, "a", {"api-key": OTHER}))
     result = run(shop, shop.job())
-    live = shop.live(web)
-    assert live
-    about = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": shop.name, "uid": live["metadata"]["uid"]}
-    times = {"firstTimestamp": "2100-01-01T00:00:00Z", "lastTimestamp": "2100-01-01T00:00:00Z"}
-    said = {"type": "Warning", "reason": "Refused", "message": f"refused {CANARY}, {OTHER} and swordfish-4711", "involvedObject": about}
-    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": shop.name}, **times, **said}
-    shop.kubectl.run("create", "-f", "-", given=json.dumps(event))
+    warn(shop, web, f"refused {CANARY}, {OTHER} and swordfish-4711")
     watch = HealthWatch(replace(shop.settings, health_interval=2.0), shop.handler, lambda _: None)
     watch.start()
     try:

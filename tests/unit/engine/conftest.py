@@ -11,6 +11,7 @@ from tests.fakes.apiserver import ApiServer
 from tests.fakes.clock import lease_clock  # noqa: F401 - a fixture
 from tests.fakes.engine import cluster, engine, pushed
 from tests.fakes.git_host import GitHost
+from tests.unit.engine.in_memory_shop import InMemoryShop
 from tests.unit.engine.two_targets import Bench, document
 
 
@@ -42,3 +43,8 @@ def bench() -> Bench:
     made.applied("a", "b")
     made.sent.clear()
     return made
+
+
+@pytest.fixture
+def shop() -> InMemoryShop:
+    return InMemoryShop()

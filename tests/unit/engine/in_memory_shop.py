@@ -62,6 +62,15 @@ class InMemoryShop:
     def __post_init__(self) -> None:
         self.configure()
 
+    @classmethod
+    def holding(cls, *documents: Body) -> InMemoryShop:
+        """Return one that has applied these documents."""
+        made = cls()
+        made.push(*documents)
+        made.applied()
+        made.written.clear()
+        return made
+
     def configure(self, **changes: Any) -> None:
         """Change settings, and begin with a fresh handler, as after a restart."""
         self.target = replace(self.target, **changes)

@@ -17,11 +17,6 @@ SYNC = "argocd.argoproj.io/sync-options"
 EXCLUSIONS = [{f"{FLUX}/reconcile": "disabled"}, {f"{FLUX}/ssa": "Ignore"}]
 
 
-@pytest.fixture
-def shop() -> InMemoryShop:
-    return InMemoryShop()
-
-
 def secret(name: str, value: str, **metadata: Any) -> Body:
     return body(name, "Secret", metadata=metadata, data={"value": value})
 

@@ -13,11 +13,6 @@ FLUX = "kustomize.toolkit.fluxcd.io"
 LAST = {"object": "a.yaml", "action": "CreateOrUpdate"}
 
 
-@pytest.fixture
-def shop() -> InMemoryShop:
-    return InMemoryShop()
-
-
 def web(image: str = "shop:1") -> Body:
     pods = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": image}]}}
     return body("web", "Deployment", "apps/v1", spec={"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": pods})

@@ -123,11 +123,7 @@ def test_an_approved_mass_deletion_that_was_killed_goes_on_without_another_appro
 # --- pauses
 @pytest.fixture
 def shop() -> InMemoryShop:
-    made = InMemoryShop()
-    made.push(*maps(2))
-    made.applied()
-    made.written.clear()
-    return made
+    return InMemoryShop.holding(*maps(2))
 
 
 def suspend(shop: InMemoryShop, suspended: Suspend | None) -> None:

@@ -18,11 +18,7 @@ EDITED = {"data": {"key": "edited"}}
 
 @pytest.fixture
 def shop() -> InMemoryShop:
-    made = InMemoryShop()
-    made.push(A, B)
-    made.applied()
-    made.written.clear()
-    return made
+    return InMemoryShop.holding(A, B)
 
 
 def writes(shop: InMemoryShop) -> int:

@@ -17,11 +17,7 @@ from tests.unit.engine.in_memory_shop import InMemoryShop, config_map
 
 @pytest.fixture
 def shop() -> InMemoryShop:
-    made = InMemoryShop()
-    made.push(config_map("a"))
-    made.applied()
-    made.written.clear()
-    return made
+    return InMemoryShop.holding(config_map("a"))
 
 
 def value(shop: InMemoryShop) -> str:

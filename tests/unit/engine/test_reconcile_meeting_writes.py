@@ -23,11 +23,7 @@ A = config_map("a")
 
 @pytest.fixture
 def shop() -> InMemoryShop:
-    made = InMemoryShop()
-    made.push(A)
-    made.applied()
-    made.written.clear()
-    return made
+    return InMemoryShop.holding(A)
 
 
 def recorded(shop: InMemoryShop, change: Callable[[State], State]) -> Callable[[], object]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from handler.config.settings import HoldAbove, Prune
 from handler.model.names import IDENTITY, PART_OF
 from handler.model.result import Outcome
@@ -12,11 +10,6 @@ from tests.unit.engine.in_memory_shop import Body, InMemoryShop, body, config_ma
 
 CLAIMS = Prune(kinds=("PersistentVolumeClaim",), hold_above=HoldAbove(1000, 1.0))
 KEEP = config_map("keep")
-
-
-@pytest.fixture
-def shop() -> InMemoryShop:
-    return InMemoryShop()
 
 
 def test_objects_with_a_copied_inventory_label_arent_pruned(shop: InMemoryShop) -> None:

@@ -45,11 +45,6 @@ def held(shop: InMemoryShop) -> str:
 
 
 @pytest.fixture
-def shop() -> InMemoryShop:
-    return InMemoryShop()
-
-
-@pytest.fixture
 def grown(shop: InMemoryShop) -> str:
     """A shop of fourteen; return the commit at which it had one."""
     small = shop.push(*maps(1))

@@ -15,11 +15,6 @@ SSA = {"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"}
 ONE, TWO = config_map("one"), config_map("two")
 
 
-@pytest.fixture
-def shop() -> InMemoryShop:
-    return InMemoryShop()
-
-
 def finalize(shop: InMemoryShop, document: Body, finalizers: list[str] | None) -> None:
     shop.patch(document, {"metadata": {"finalizers": finalizers}}, "their-operator")
 

@@ -29,11 +29,7 @@ def refusing(status: int, chosen: Callable[[Call], bool]) -> Callable[[Call, Cal
 
 @pytest.fixture
 def shop() -> InMemoryShop:
-    made = InMemoryShop()
-    made.push(A)
-    made.applied()
-    made.written.clear()
-    return made
+    return InMemoryShop.holding(A)
 
 
 def test_a_failure_ends_when_the_branch_goes_back_to_what_is_applied(shop: InMemoryShop) -> None:
