@@ -9,6 +9,7 @@
     commands  that nothing makes one by hand, and that each is complete
     pages     what the pages name: links, paths, hosts, blocks
     messages  that what the pages quote is what the code says
+    promises  that sentences of the pages and the tests that guard them are there
     forge     workflows, scripts, credentials
 
 Nothing of the product is imported: what has to run it is a test.

@@ -25,7 +25,7 @@ FORBIDDEN = {
     ("glpat-",): "glpat-" + r"[\w-]{20}",
     ("PRIVATE KEY",): "-----BEGIN (RSA |EC |OPENSSH )?PRIVATE KEY-----" + r"\n[A-Za-z0-9+/=]{40}",
     ("/home/", "/Users/"): r"/(home|Users)/[a-z]+/",
-    ("/work/", "/root/"): r"(?<![\w.])/(work|root)/[a-z.]",
+    **{(f"/{place}/",): rf"(?<![\w.])/{place}/[a-z.]" for place in ("work", "root")},
 }
 
 
