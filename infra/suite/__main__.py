@@ -1,11 +1,11 @@
-"""Measure the tests and print the table: `scripts/test --cost [PHASE...]`, of which the whole takes hours and a kept result seconds.
+"""Measure the tests and print the table: `scripts/test --cost [PHASE...]`. All phases take hours; without one they run in this order.
 
 - record: one run of everything in a copy with sleeping mutants: seconds by file, mutants by test
 - pure: mutants against tests/unit and tests/repository
 - rooms: mutants against the rest but tests/e2e
 - e2e: the mutants that nothing else has killed against thirty files of tests/e2e each
 - coverage: lines and branches by file
-- table: what all that says; alone when nothing else is asked for
+- table: what was measured, printed; seconds
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the phases that were asked for, in order; print the table."""
     parser = argparse.ArgumentParser(prog="scripts/test --cost", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     phases = ("record", "pure", "rooms", "e2e", "coverage", "table")
-    parser.add_argument("phase", nargs="*", choices=[*phases, []], help="which to run; all of them without any")
+    parser.add_argument("phase", nargs="*", choices=[*phases, []], help="which to run; without one, all")
     asked = parser.parse_args(arguments).phase or phases
     measurement = Measurement(cache().parent / "cost")
     for phase in phases:

@@ -98,10 +98,15 @@ class Mutant:
 
 
 def chosen(root: Path) -> list[Mutant]:
-    """Return the mutants of all areas, by place: of each area those whose names come first, which no other change of the code moves."""
+    """Return the mutants of all areas, by place: of each area those whose names come first, which no other change of the code moves.
+
+    Raises ValueError: AREAS names a file that isn't there any more.
+    """
     seen: set[str] = set()
     found: list[Mutant] = []
     for area, (count, patterns) in AREAS.items():
+        if gone := [pattern for pattern in patterns if not any(root.glob(pattern))]:
+            raise ValueError(f"infra/suite/sites.py, AREAS: {', '.join(gone)} of {area} isn't there: name where its decisions are now")
         files = sorted({path for pattern in patterns for path in root.glob(pattern)} - {root / path for path in seen})
         seen.update(str(path.relative_to(root)) for path in files)
         possible = sorted((mutant for file in files for mutant in _of_file(root, file, area)), key=lambda mutant: mutant.name)
@@ -110,7 +115,7 @@ def chosen(root: Path) -> list[Mutant]:
 
 
 def _apart(possible: Sequence[Mutant], count: int) -> list[Mutant]:
-    """Return the first ones that don't lie in one another, at most four of a file and one of a line."""
+    """Return the first ones that don't lie in one another, at most four of a file."""
     made: list[Mutant] = []
     for mutant in possible:
         same = [other for other in made if other.path == mutant.path]
