@@ -129,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the phases that were asked for, in order; print the table."""
     parser = argparse.ArgumentParser(prog="scripts/test --cost", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     phases = ("record", "pure", "rooms", "e2e", "coverage", "table")
-    parser.add_argument("phase", nargs="*", choices=[*phases, []], help="which to run; without one, all")
+    parser.add_argument("phase", nargs="*", choices=[*phases, []], metavar="PHASE", help="which to run; without one, all")
     asked = parser.parse_args(arguments).phase or phases
     measurement = Measurement(cache().parent / "cost")
     for phase in phases:
