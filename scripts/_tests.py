@@ -83,6 +83,7 @@ def main(tier: str) -> int:
                 running.append(
                     subprocess.Popen(line, stdout=output, stderr=output, env={**os.environ, "COVERAGE_FILE": str(work / "coverage")})
                 )
+        signal.signal(signal.SIGTERM, lambda *_: _interrupt(running))
         codes = _ended(running, logs)
         if 130 in codes or -signal.SIGINT in codes:
             return 130
@@ -92,6 +93,12 @@ def main(tier: str) -> int:
         found = counted(reports)
         print(", ".join(f"{count} {what}" for what, count in found.items()) + f", {time.monotonic() - began:.0f} s")
         return 1 if failed or found["failed"] else 0
+
+
+def _interrupt(running: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Have all end as after Ctrl-C: they stop the servers that they have started."""
+    for process in running:
+        process.send_signal(signal.SIGINT)
 
 
 def _ended(running: Sequence[subprocess.Popen[bytes]], logs: Sequence[Path]) -> list[int]:
