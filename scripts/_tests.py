@@ -112,7 +112,7 @@ def _ended(running: Sequence[subprocess.Popen[bytes]], logs: Sequence[Path]) -> 
         sys.stdout.write(log.read_text())
         sys.stdout.flush()
         if codes[-1] < 0:
-            print(f"a process of the tests was ended by signal {-codes[-1]}: {process.args!r}")
+            print(f"a process of the tests, whose output is above, was ended by signal {-codes[-1]}")
     return codes
 
 
