@@ -39,6 +39,8 @@ RUNNING = (
     ("autoscaling/v2", "horizontalpodautoscalers"),
 )
 """What makes Pods, or scales them."""
+SHARED = {"default", "kube-system", "kube-public", "kube-node-lease"}
+"""Namespaces of the cluster, where other tests have objects, too: what a test leaves there it deletes by name."""
 IN_TIME = f"--timeout={PATIENCE:g}s"
 """How long a command that waits does."""
 _NO_CONDITIONS = "status.conditions accessor error: <nil>"
@@ -158,12 +160,12 @@ class Kubectl:
         assert self.ask("POST", "/api/v1/namespaces", body), name
 
     def leave_namespaces(self, *names: str) -> None:
-        """End what runs in a test's namespaces; in a cluster that outlives the session delete them, a hundred requests each."""
+        """End what runs in a test's own namespaces; in a cluster that outlives the session delete them, a hundred requests each."""
         session = os.environ.get(SESSION)
         if session is None or not self.kubeconfig.is_relative_to(session):
             self.delete_namespaces(*names)
             return
-        for name in names:
+        for name in {*names} - SHARED:
             self.ask("DELETE", f"/api/v1/namespaces/{name}/configmaps")  # records: who looks for all of a cluster's finds no other test's
             if (self.ask("GET", f"/api/v1/namespaces/{name}/pods?limit=1") or {}).get("items"):
                 for group, plural in RUNNING:
@@ -172,7 +174,7 @@ class Kubectl:
 
     def delete_namespaces(self, *names: str) -> None:
         """Delete namespaces that may be gone already, without a wait for it."""
-        for name in names:
+        for name in {*names} - SHARED:
             self.ask("DELETE", f"/api/v1/namespaces/{name}")
 
     def apply(self, *documents: Mapping[str, Any], options: Sequence[str] = ()) -> str:
