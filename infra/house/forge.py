@@ -19,7 +19,7 @@ RECORDED = ("docs/demo-transcript.txt", "docs/images/demo.cast", "docs/images/de
 ASKING = "handler/model/prctl.py"
 """The one module that asks for what only Linux has."""
 # Assembled, so that this file doesn't hold what it looks for; before each what a text with it has in any case.
-FORBIDDEN = {
+FORBIDDEN: dict[tuple[str, ...], str] = {
     ("AKIA",): "AKIA" + r"[0-9A-Z]{16}",
     tuple(f"gh{kind}_" for kind in "pousr"): "gh[pousr]_" + r"[A-Za-z0-9]{36}",
     ("glpat-",): "glpat-" + r"[\w-]{20}",
