@@ -16,7 +16,7 @@ from handler.model.names import Identity
 from handler.model.render import Rendered, RenderRequest
 from handler.model.result import Outcome
 from handler.model.run_event import RunEnded
-from handler.model.tree import ReadSet, Tree
+from handler.model.tree import OUTSIDE, ReadSet, Tree
 from handler.render import RENDERERS, Sandbox
 from handler.rollout.hook_annotations import ROLLOUT
 from handler.state.record import Pin, State
@@ -209,7 +209,7 @@ class WithBase:
 
     def render(self, tree: Tree, request: RenderRequest, sandbox: Sandbox) -> Rendered:
         found, base = RENDERERS["file"].render(tree, request, sandbox), tree.lookup("base")
-        return replace(found, reads=ReadSet.of(dict(found.reads.paths) | {"base": base.oid if base else "", "//tool/kustomize": "1"}))
+        return replace(found, reads=ReadSet.of(dict(found.reads.paths) | {"base": base.oid if base else "", f"{OUTSIDE}a tool": "1"}))
 
 
 def based(fake: InMemoryCluster) -> Handler:
