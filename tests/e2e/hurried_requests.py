@@ -22,7 +22,12 @@ def hurry(patch: pytest.MonkeyPatch, api: Api, chosen: Chosen, deadline: float, 
 
     def answered(request: ApiRequest, *, preload: bool) -> urllib3.BaseHTTPResponse:
         path = f"{request.path}?{urlencode(request.query)}" if request.query else request.path
-        return Api._answered(hurried if chosen(request.method, path) else api, request, preload=preload)
+        if not chosen(request.method, path):
+            return Api._answered(api, request, preload=preload)
+        try:
+            return Api._answered(hurried, request, preload=preload)
+        finally:
+            api._date = hurried._date or api._date  # the server's clock, which the handler reads of its own Api
 
     patch.setattr(api, "_answered", answered)
     return hurried

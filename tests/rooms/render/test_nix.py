@@ -120,25 +120,32 @@ def test_a_tree_with_a_module_of_its_own_keeps_it(sandbox: Sandbox) -> None:
     assert (len(found.manifests), found.server, len(found.checksum)) == (1, "", 62)
 
 
-def test_hostgroups_that_set_other_options_of_nixos_are_evaluated_as_nixos(sandbox: Sandbox) -> None:
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that a render of root's, which runs as another user, may read, wherever the checkout lies."""
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+def test_hostgroups_that_set_other_options_of_nixos_are_evaluated_as_nixos(sandbox: Sandbox, place: Path) -> None:
+    shutil.copytree(NIXPKGS, place / "one")
     text = f'{{ pkgs, ... }}: {{ services.nginx.enable = true; networking.hostName = "a"; kubernixos.manifests = [ {NAMESPACE} ]; }}'
-    found = render(sandbox, {"deploy/kubernixos.nix": text}, nix_path={"nixpkgs": str(NIXPKGS)})
+    found = render(sandbox, {"deploy/kubernixos.nix": text}, nix_path={"nixpkgs": f"{place}/one"})
     assert len(found.manifests) == 1
     problem = refused(sandbox, {"deploy/kubernixos.nix": text})
     assert (problem.subject, problem.place) == ("networking", "deploy/kubernixos.nix"), "the lib alone has no option of NixOS"
 
 
-def test_nixpkgs_of_the_operator_is_known_by_its_content(sandbox: Sandbox) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        Path(place).chmod(0o755)  # a render of root's runs as another user
-        for name in ("one", "other", "changed"):
-            shutil.copytree(NIXPKGS, f"{place}/{name}")
-        with Path(place, "changed", "lib", "default.nix").open("a") as file:
-            file.write("# changed\n")
-        digests = []
-        for name in ("one", "other", "changed"):
-            found = render(sandbox, {"deploy/kubernixos.nix": LIST}, nix_path={"nixpkgs": f"{place}/{name}"})
-            digests.append(dict(found.reads.paths)[f"//directory/{place}/{name}"])
+def test_nixpkgs_of_the_operator_is_known_by_its_content(sandbox: Sandbox, place: Path) -> None:
+    for name in ("one", "other", "changed"):
+        shutil.copytree(NIXPKGS, place / name)
+    with (place / "changed" / "lib" / "default.nix").open("a") as file:
+        file.write("# changed\n")
+    digests = []
+    for name in ("one", "other", "changed"):
+        found = render(sandbox, {"deploy/kubernixos.nix": LIST}, nix_path={"nixpkgs": f"{place}/{name}"})
+        digests.append(dict(found.reads.paths)[f"//directory/{place}/{name}"])
     assert digests[0] == digests[1] != digests[2]
 
 
