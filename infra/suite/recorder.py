@@ -1,11 +1,12 @@
 """pytest's plugin for one run of everything: what each file of tests costs, and which switches its tests reach.
 
-CPU is what the process and the children it has waited for have used, and the file's share of the servers that all use: the control plane's
-seconds while the test ran, divided by the workers. Importing a file is part of its cost. One JSON file a process, `cost-<pid>.json`.
+CPU is what the process and its children have used, and the file's share of the servers that all use: the control plane's seconds while the
+test ran, divided by the workers. Importing a file is part of its cost. One JSON file a process, `cost-<pid>.json`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -28,21 +29,39 @@ costs: dict[str, dict[str, Any]] = defaultdict(lambda: {"cpu": 0.0, "importing":
 
 
 def used() -> float:
-    """Return the CPU seconds of this process and the children it has waited for."""
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
+    """Return the CPU seconds of this process and its children, running or waited for, without the servers."""
+    spent, shared = os.times(), _servers()
+    living = sum(_of_tree(child) for child in _children(os.getpid()) if child not in shared)
+    return spent.user + spent.system + spent.children_user + spent.children_system + living
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return [int(child) for each in Path(f"/proc/{pid}/task").iterdir() for child in (each / "children").read_text().split()]
+    return []
+
+
+def _of_tree(pid: int) -> float:
+    return _spent(pid, 4) + sum(map(_of_tree, _children(pid)))
+
+
+def _spent(pid: int, fields: int) -> float:
+    """Return a process's own seconds, of user and system, and with 4 `fields` those of the children it has waited for; 0: it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, stat[11 : 11 + fields])) / _TICKS
+
+
+def _servers() -> set[int]:
+    """Return the processes of the control plane that all tests use."""
+    record = Layout(Path(os.environ.get(SESSION, "/nowhere")) / "run").processes
+    return {server.pid for server in processes.load(record)} if record.exists() else set()
 
 
 def _of_servers() -> float:
-    record = Layout(Path(os.environ.get(SESSION, "/nowhere")) / "run").processes
-    total = 0.0
-    for server in processes.load(record) if record.exists() else ():
-        try:
-            fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        total += (int(fields[11]) + int(fields[12])) / _TICKS
-    return total
+    return sum(_spent(server, 2) for server in _servers())
 
 
 def _file(nodeid: str) -> dict[str, Any]:
