@@ -6,6 +6,7 @@ Where there is no /proc, ps says when it was started, to the second. Standard li
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -38,6 +39,13 @@ def start(name: str, command: list[str], log: Path) -> Process:
     process = Process(name, child.pid, born(child.pid))
     _started[child.pid] = child, process.born
     return process
+
+
+@atexit.register
+def _leave() -> None:
+    """Let go of what goes on after this process: Popen warns of it, as of something forgotten."""
+    for child, _ in _started.values():
+        child.returncode = child.poll() or 0
 
 
 def born(pid: int) -> str:
