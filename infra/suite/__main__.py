@@ -100,8 +100,10 @@ class Measurement:
         if not jobs:
             return
         (self.results.directory / "jobs.json").write_text(json.dumps(jobs))
-        self._pytest(self.tree, "infra.suite.killing", [*WHOLE, "-o", "timeout=60", "tests"])
-        self.results.keep(self.mutants)
+        try:
+            self._pytest(self.tree, "infra.suite.killing", [*WHOLE, "-o", "timeout=60", "tests"])
+        finally:  # Ctrl-C too: the next time goes on from here
+            self.results.keep(self.mutants)
 
     def _pytest(self, where: Path, plugin: str, options: list[str], *, by: Sequence[str] = (), **environ: str) -> None:
         command = [sys.executable, "-m", *by, "pytest", "-p", plugin, *options]
