@@ -91,10 +91,11 @@ class Measurement:
         tried, reached, costs = self.results.tried(), self.results.reached(), self.results.costs()
         jobs: list[tuple[str, dict[str, list[str]], bool]] = []
         for name in mutants:
-            files = {file: tests for file, tests in reached.get(name, {}).items() if wanted(file) and tests and (name, file) not in tried}
+            files = {file: tests for file, tests in reached.get(name, {}).items() if wanted(file) and tests}
             if once:
                 cheap = sorted(files, key=lambda file: costs[file]["cpu"])[:E2E_FILES]
                 files = {file: files[file][:E2E_TESTS] for file in cheap}
+            files = {file: tests for file, tests in files.items() if (name, file) not in tried}
             if files:
                 jobs.append((name, files, once))
         if not jobs:

@@ -20,7 +20,7 @@ import pytest
 RESULTS = Path(os.environ["ANNEAL_COST"])
 SIDE_BY_SIDE = int(os.environ.get("ANNEAL_COST_PROCESSES", "0")) or (os.cpu_count() or 1)
 LONGEST = float(os.environ.get("ANNEAL_COST_SECONDS", "240"))
-"""A mutant that has not ended by then is killed by the file that was at it: it goes round in a circle."""
+"""A test that has not ended by then kills its mutant: it goes round in a circle."""
 _failed: list[str] = []
 
 
@@ -46,7 +46,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Run the tests of each mutant in a fork, several side by side."""
     items = {item.nodeid: item for item in session.items}
-    running: dict[int, tuple[float, str]] = {}
+    running: dict[int, str] = {}
     for name, files, once in [*_jobs(), ("", {}, False)]:
         while len(running) >= SIDE_BY_SIDE or (not name and running):
             _reap(running)
@@ -55,22 +55,22 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             child = os.fork()
             if not child:
                 _in_child(session, name, {file: [items[test] for test in tests if test in items] for file, tests in files.items()}, once)
-            running[child] = time.monotonic(), name
+            running[child] = name
     return True
 
 
-def _reap(running: dict[int, tuple[float, str]]) -> None:
+def _reap(running: dict[int, str]) -> None:
     time.sleep(0.05)
-    for child, (began, name) in list(running.items()):
-        late = time.monotonic() - began > LONGEST
+    for child, name in list(running.items()):
+        at = RESULTS / "now" / str(child)
+        late = at.exists() and time.time() - at.stat().st_mtime > LONGEST  # written when a test begins
         if late:
             os.kill(child, signal.SIGKILL)
         if os.waitpid(child, 0 if late else os.WNOHANG)[0]:
             del running[child]
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL)  # what its tests have left
-            at = RESULTS / "now" / str(child)
-            if late and at.exists():
+            if late:
                 _say(name, at.read_text().partition("\n")[0].partition("::")[0], "a test that didn't end")
             at.unlink(missing_ok=True)
 
