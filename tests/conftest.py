@@ -265,8 +265,8 @@ def shared_data() -> Path:
 
 
 def _remove(directory: Path) -> None:
-    """End what a session has left, and remove it; another session may be at it, too."""
-    with contextlib.suppress(FileNotFoundError):
+    """End what a session has left, and remove it; another session may be at it, too, and what root has left stays."""
+    with contextlib.suppress(FileNotFoundError, PermissionError):
         for instance in directory.iterdir():
             controlplanes.down(instance)
     shutil.rmtree(directory, ignore_errors=True)
