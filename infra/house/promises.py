@@ -15,7 +15,7 @@ LINT = "scripts/lint"
 
 
 def of_table() -> Iterator[Fault]:
-    """Yield the rows whose sentence or test isn't there any more."""
+    """Yield the rows whose sentence or test isn't there any more, or whose test runs at night only."""
     pages: dict[str, str] = {}
     tests: dict[str, set[str]] = {LINT: {""}}
     table = (ROOT / TABLE).read_text()
@@ -26,6 +26,8 @@ def of_table() -> Iterator[Fault]:
         if says not in pages[page]:
             yield Fault(TABLE, line, f"{page} doesn't say so any more: {says}: write what it says now, or drop the row with the promise")
         file, _, function = test.partition("::")
+        if "/nightly/" in file:
+            yield Fault(TABLE, line, f"{test} runs at night: a promise has a test in the gate; name that")
         if file not in tests:
             tests[file] = {*re.findall(r"^def (test_\w+)\(", (ROOT / file).read_text(), re.MULTILINE)} if (ROOT / file).exists() else set()
         if function not in tests[file]:

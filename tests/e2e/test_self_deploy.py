@@ -65,8 +65,9 @@ def test_only_restricted_pods_are_admitted_and_ours_are(bed: Bed, tmp_path: Path
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tried", "namespace": NAMESPACE}, "spec": spec}
         tried = ("create", "--dry-run=server", "-f", "-")
         bed.kubectl.run(*tried, given=json.dumps(pod))
+        (container,) = spec["containers"]
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True, name
         for worse in WORSE:
-            (container,) = spec["containers"]
             security = {**container["securityContext"], **worse}
             loose = {**pod, "spec": {**spec, "containers": [{**container, "securityContext": security}]}}
             refused = bed.kubectl.tried(*tried, given=json.dumps(loose))
