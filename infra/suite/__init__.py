@@ -1,5 +1,6 @@
-"""What the tests cost and what they guard, measured: `scripts/test --cost`.
+"""How the tests are run, and what they cost and guard, measured: `scripts/test --cost`.
 
+- tiers: runs the gate, the night, or all
 - sites: where the product can be mutated, and the mutants that stand for all of them
 - tree: a copy of the checkout in which each mutant sleeps behind a switch
 - probe: the switch: notes which test reaches it, or wakes one mutant; goes into that copy

@@ -25,6 +25,7 @@ from infra.controlplane.build import cache
 from infra.suite.choice import cheapest, killed, table
 from infra.suite.results import Results
 from infra.suite.sites import chosen
+from infra.suite.tiers import EVERY_TIER, WORKERS
 from infra.suite.tree import instrument
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,9 +33,7 @@ PROMISES = ROOT / "tests" / "promises.yaml"
 E2E_FILES, E2E_TESTS = 30, 3
 """So many files of tests/e2e are tried on a mutant, and so many tests of each."""
 PURE = ("tests/unit/", "tests/repository/")
-WHOLE = ["-q", "-o", "norecursedirs=.* __pycache__"]
-"""pytest's options for every tier."""
-MANY = ["-n", str(3 * (os.cpu_count() or 1)), "--dist", "loadfile", "--no-loadscope-reorder"]
+WHOLE = ["-q", *EVERY_TIER]
 
 
 class Measurement:
@@ -51,7 +50,7 @@ class Measurement:
         for old in [*self.results.directory.glob("cost-*.json"), self.results.directory / "reached.tsv"]:
             old.unlink(missing_ok=True)
         self._instrument()
-        self._pytest(self.tree, "infra.suite.recorder", [*WHOLE, *MANY, "tests"])
+        self._pytest(self.tree, "infra.suite.recorder", [*WHOLE, *WORKERS, "tests"])
 
     def pure(self) -> None:
         """Try every mutant on the tests that need nothing but Python."""
@@ -69,7 +68,9 @@ class Measurement:
     def coverage(self) -> None:
         """Count what only one file covers."""
         data = self.results.directory / "coverage"
-        self._pytest(ROOT, "infra.suite.coverage_by_file", [*WHOLE, *MANY, "tests"], by=["coverage", "run", "-m"], COVERAGE_FILE=str(data))
+        self._pytest(
+            ROOT, "infra.suite.coverage_by_file", [*WHOLE, *WORKERS, "tests"], by=["coverage", "run", "-m"], COVERAGE_FILE=str(data)
+        )
         combine = [sys.executable, "-m", "coverage", "combine", "-q"]
         subprocess.run(combine, cwd=ROOT, env={**os.environ, "COVERAGE_FILE": str(data)}, check=True)
         (self.results.directory / "coverage.json").write_text(json.dumps(_alone(data)))

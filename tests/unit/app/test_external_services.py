@@ -26,6 +26,8 @@ from handler.render.sandbox import Sandbox
 from tests.patience import PATIENCE
 from tests.unit.cluster.kubeconfig_in_a_secret import kubeconfig
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -55,7 +57,6 @@ def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("keyed")
 @pytest.mark.parametrize(
     ("broken", "kind", "said"),

@@ -22,6 +22,8 @@ from tests.fakes.apiserver.connection import Reply
 from tests.patience import PATIENCE
 from tests.unit.app.instance_cluster import COMMIT, NAME, NOON, PATH, WIDGET, Cluster, applied, ended, heard, phase
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def cluster() -> Cluster:

@@ -19,6 +19,8 @@ from handler.model.event import Job
 from handler.model.names import Resource, identity_of
 from tests.patience import PATIENCE, until
 
+pytestmark = pytest.mark.slow
+
 POD = WatchedResource("pod", "v1", "Pod", key_transformations=(KeyTransformation(regex="(.*)/w-(.*)", replacement="$1/$2"),))
 RESOURCES = (WatchedResource("widget", "example.com/v1", "Widget"), POD)
 TRIGGER = TriggerSettings(ResourceTrigger("widget", RESOURCES))

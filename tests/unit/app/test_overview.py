@@ -33,6 +33,8 @@ from tests.fakes.worker_parts import remember
 from tests.patience import PATIENCE, until
 from tests.unit.state.samples import blank, sha
 
+pytestmark = pytest.mark.slow
+
 NOW = 1_900_000_000.0
 EAST, WEST = Cluster(SecretRef(file="east")), Cluster(SecretRef(file="west"))
 SHOP, BANK = "https://git.example.com/acme/shop.git", "https://bank.example.com/acme/bank.git"

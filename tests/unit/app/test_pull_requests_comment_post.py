@@ -17,6 +17,8 @@ from handler.state.store import StateStore
 from tests.fakes.objects import FakeObjects
 from tests.unit.state.samples import NAMESPACE, TOOLING, blank
 
+pytestmark = pytest.mark.slow
+
 
 class Comments:
     """The comments of one host; it writes lines ends as it likes."""

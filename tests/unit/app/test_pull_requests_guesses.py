@@ -23,6 +23,8 @@ from tests.fakes.engine import cluster
 from tests.unit.app.pull_requests_in_memory import DRIFT, Pulls, assert_nothing_shown, target
 from tests.unit.engine.in_memory_shop import KINDS, MERGE, Body, body, config_map, path_of
 
+pytestmark = pytest.mark.slow
+
 RIGHT, WRONG = "guessed-canary-1a", "guessed-canary-2b"
 IGNORED, KEPT = {"anneal.dev/ignore": "/data/key"}, {"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"}
 LIVE = "live-canary7f3a9ce1"  # fit to name a container

@@ -18,6 +18,8 @@ from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import cluster, state_of
 from tests.unit.app.pull_requests_in_memory import CANARY, DRIFT, Pulls, assert_nothing_shown, target
 
+pytestmark = pytest.mark.slow
+
 CORE = "/api/v1/namespaces/shop"
 MERGE = "application/merge-patch+json"
 

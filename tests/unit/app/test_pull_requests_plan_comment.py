@@ -16,6 +16,8 @@ from handler.model.manifest import Manifest
 from handler.model.names import Identity
 from handler.model.plan import Action, Cause, Change, Due, FieldChange, Gone, Hold, Plan
 
+pytestmark = pytest.mark.slow
+
 HEAD, BASE = "a" * 40, "b" * 40
 ABOUT = PlanOf(HEAD, "main", BASE)
 

@@ -20,6 +20,8 @@ from handler.model.result import Outcome
 from tests.fakes.engine import cluster
 from tests.unit.app.pull_requests_in_memory import COMMAND, REPOSITORY, Pulls, objects, target
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def pulls() -> Pulls:

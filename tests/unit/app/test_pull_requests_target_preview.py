@@ -25,6 +25,8 @@ from tests.fakes.engine import cluster
 from tests.unit.app.pull_requests_in_memory import CANARY, Pulls, objects, target
 from tests.unit.state.samples import NOON, TOKEN
 
+pytestmark = pytest.mark.slow
+
 
 def declared(kind: str, **values: str) -> str:
     key = "stringData" if kind == "Secret" else "data"

@@ -8,6 +8,8 @@ from handler.model.errors import ClusterUnavailable
 from handler.state.record_format import seconds_of
 from tests.unit.engine.promoting_targets import MINUTE, SOAK, STAGING, Line
 
+pytestmark = pytest.mark.slow
+
 WATCHED = 180.0  # seconds for which a watch holds
 
 

@@ -15,6 +15,8 @@ from handler.app.run_events import FEEDBACK, QUEUE, RunEvents, kind
 from handler.model.run_event import HealthChanged, RunEvent, RunPhase
 from infra.house.sources import ROOT
 
+pytestmark = pytest.mark.slow
+
 PATIENT = 60.0
 
 
@@ -132,7 +134,6 @@ def test_each_feedback_row_names_its_event_kinds() -> None:
     assert all(each and each <= kinds for each in heard)
 
 
-@pytest.mark.slow
 def test_a_process_loads_the_feedback_that_it_adds_and_no_other() -> None:
     code = "import sys, handler.wsgi; print(*[name for name in sys.modules if name.startswith('handler.feedback.')])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -18,6 +18,8 @@ from handler.model.result import Outcome, Result
 from handler.state.record import Suspend
 from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def line() -> Line:

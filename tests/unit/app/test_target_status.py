@@ -33,6 +33,8 @@ from tests.fakes.worker_parts import remember
 from tests.patience import PATIENCE
 from tests.unit.state.samples import NOON, blank, full, sha
 
+pytestmark = pytest.mark.slow
+
 ELSEWHERE = Cluster(SecretRef(file="elsewhere"))
 
 

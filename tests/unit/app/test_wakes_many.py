@@ -16,6 +16,8 @@ from tests.fakes.apiserver import Call
 from tests.fakes.engine import SHOP, cluster, engine
 from tests.fakes.git_host import GitHost
 
+pytestmark = pytest.mark.slow
+
 CHAIN: Mapping[str, tuple[str, ...]] = {"t0": ()} | {f"t{number}": (f"t{number - 1}",) for number in range(1, 100)}
 FAN_OUT: Mapping[str, tuple[str, ...]] = {"t0": ()} | {f"t{number}": ("t0",) for number in range(1, 300)}
 
@@ -28,7 +30,6 @@ class Asked(Counter[str]):
         return do()  # type: ignore[operator]  # what answers
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("waits", [CHAIN, FAN_OUT], ids=["chain", "fan-out"])
 def test_one_push_for_all_ends_in_two_runs_each(waits: Mapping[str, tuple[str, ...]]) -> None:
     targets = tuple(Target(name, SHOP, ("shop",), path=name, namespace="shop", depends_on=first) for name, first in waits.items())

@@ -9,6 +9,8 @@ from click.testing import CliRunner
 
 from handler.cli.group import USAGE, anneal
 
+pytestmark = pytest.mark.slow
+
 CONFIG = """apiVersion: anneal.dev/v1alpha1
 kind: Config
 targets: [{name: shop, repository: {url: https://git.example.com/acme/shop.git}, namespaces: [shop]}]

@@ -15,6 +15,8 @@ from tests.unit.cli.in_memory_cli import config_map as found_by
 from tests.unit.engine.in_memory_shop import Body, config_map
 from tests.unit.engine.killed_runs import Death, Killed
 
+pytestmark = pytest.mark.slow
+
 FLUX = {"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 HELM = {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "web"}
 SET, BANK = sorted((applyset_id("tools", "shop", "Secret"), applyset_id(state_name("bank"), "bank")))

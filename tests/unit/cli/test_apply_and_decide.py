@@ -14,6 +14,8 @@ from tests.fakes.git_host import GitHost
 from tests.unit.cli.in_memory_cli import URL, CliShop, config_map, document
 from tests.unit.engine.in_memory_shop import MERGE, Body
 
+pytestmark = pytest.mark.slow
+
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/shop/leases"
 MOVED = "https://git.example.com/acme/moved.git"
 

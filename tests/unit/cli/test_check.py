@@ -24,6 +24,8 @@ from handler.render import render_tools
 from tests.unit.cli.scripted import TOKEN, Server
 from tests.unit.engine.promoting_targets import PROD, SOAK, STAGING, Line, following
 
+pytestmark = pytest.mark.slow
+
 NOWHERE = "https://127.0.0.1:1/acme"
 TOP = """\
 apiVersion: anneal.dev/v1alpha1
@@ -256,7 +258,6 @@ def asked(server: Server, config: Path, *arguments: str, token: str | None = TOK
     return found
 
 
-@pytest.mark.slow
 def test_doctor_asks_the_server_whether_it_works_and_knows_the_targets(server: Server, config: Path) -> None:
     server.answers |= {"/readyz": [(200, {"web": "ok", "worker": "ok"})], "/api/targets": [(200, PAGE)]}
     server.answers["/api/targets?after=infra"] = [(200, PAGE | {"targets": [{"target": "shop"}], "next": None})]
@@ -266,7 +267,6 @@ def test_doctor_asks_the_server_whether_it_works_and_knows_the_targets(server: S
     assert [headers["Authorization"] for _, path, headers, _ in server.seen] == [f"Bearer {TOKEN}"] * 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "seen", "fix"),
     [
@@ -282,7 +282,6 @@ def test_doctor_warns_of_a_server_that_is_another_one(server: Server, config: Pa
     assert fix in row["problems"][0]["fix"]
 
 
-@pytest.mark.slow
 def test_doctor_says_that_a_server_has_no_worker_isnt_there_or_is_something_else(server: Server, config: Path) -> None:
     server.answers["/readyz"] = [(503, {"web": "ok", "worker": "unreachable"})]
     (problem,) = asked(server, config)["", "server"]["problems"]
@@ -295,7 +294,6 @@ def test_doctor_says_that_a_server_has_no_worker_isnt_there_or_is_something_else
     assert problem["fix"].endswith("curl -i http://127.0.0.1:1/readyz")
 
 
-@pytest.mark.slow
 def test_without_a_token_or_with_one_that_may_not_read_the_targets_arent_known(server: Server, config: Path) -> None:
     server.answers |= {"/readyz": [(200, {"web": "ok", "worker": "ok"})], "/api/targets": [(403, {"error": "token ci: may not read"})]}
     assert asked(server, config, token=None)["", "its targets"]["problems"][0]["message"].startswith("ANNEAL_TOKEN isn't set")

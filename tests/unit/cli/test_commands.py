@@ -17,6 +17,8 @@ from handler.cli.group import COMMANDS, anneal
 from tests.unit.cli.loaded import ROOT, loaded, loaded_in_turn, of_vendors
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 SHOWN = {
     *("handler", "handler.cli", "handler.cli.group", "handler.cli.options", "handler.cli.output"),
     *("handler.cli.go_flags", "handler.cli.locutus_flags", "handler.cli.kubernixos_flags"),
@@ -40,7 +42,6 @@ def test_a_command_is_shown_by_its_declaration_alone(tmp_path: Path) -> None:
     assert {line: more for line, names in found.items() if (more := of_vendors(names) | (ours(names) - SHOWN))} == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_loads_no_library(shell: str, tmp_path: Path) -> None:
     modules = loaded(tmp_path, "completion", shell)

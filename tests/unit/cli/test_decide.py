@@ -17,6 +17,8 @@ from tests.fakes.apiserver import FakeConnection
 from tests.fakes.apiserver.connection import straight
 from tests.unit.engine.renamed_targets import PROTECTED, Renamed, mapped
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("command", [["retarget", "shop", "-y"], ["suspend", "shop"], ["resume", "shop"]], ids=lambda each: each[0])
 def test_a_record_that_was_taken_over_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:

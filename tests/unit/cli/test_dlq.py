@@ -15,6 +15,8 @@ from handler.model.event import Job
 from handler.queues.sqs import SqsQueue
 from infra.moto import Moto
 
+pytestmark = pytest.mark.slow
+
 TARGET = {"name": "shop", "repository": {"url": "https://git.example.com/acme/shop.git"}, "namespaces": ["shop"]}
 
 
@@ -38,7 +40,6 @@ def test_without_a_queue_each_says_how_to_name_one(config: str, arguments: tuple
     assert "set ANNEAL_QUEUE_URL or `queue.sqs.url`" in result.output
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "seen"),
     [
@@ -69,7 +70,6 @@ def made(aws: Moto, *, dead: bool) -> str:
     return found
 
 
-@pytest.mark.slow
 def test_a_queue_without_dead_letters_is_told(config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=False))
     result = run(config, "dlq", "list")
@@ -77,7 +77,6 @@ def test_a_queue_without_dead_letters_is_told(config: str, aws: Moto, monkeypatc
     assert "queue anneal.fifo: has no redrive policy" in result.output
 
 
-@pytest.mark.slow
 def test_only_the_run_that_is_named_is_asked_for_again(config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANNEAL_QUEUE_URL", made(aws, dead=True))
     queue = SqsQueue(made(aws, dead=True))
@@ -99,7 +98,6 @@ def test_only_the_run_that_is_named_is_asked_for_again(config: str, aws: Moto, m
     assert f"left: gone, replay as {gone}" in rest.output
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("act", [{"commit": "a" * 40}, {"unpin": True}, {"rollback": True}, {"approve": "h1"}, {"force": True}], ids=str)
 def test_a_dead_letter_with_a_commit_or_an_approval_is_redriven_by_run_alone(
     config: str, aws: Moto, monkeypatch: pytest.MonkeyPatch, act: dict[str, Any]

@@ -16,6 +16,8 @@ from tests.fakes.host_webhooks import KEYS, ONE_OF_EACH, PROVIDERS, PUSHES, SAMP
 from tests.fakes.signed_webhooks import INFRA, Kept
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 CONFIG = """\
 apiVersion: anneal.dev/v1alpha1
 kind: Config

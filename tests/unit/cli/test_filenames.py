@@ -11,6 +11,8 @@ import pytest
 from tests.unit.cli.in_memory_cli import CliShop, document
 from tests.unit.engine.in_memory_shop import Body
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliShop:

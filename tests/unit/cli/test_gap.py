@@ -8,6 +8,8 @@ import pytest
 
 from tests.unit.cli.in_memory_cli import CliShop, config_map, document
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliShop:

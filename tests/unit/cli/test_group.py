@@ -15,6 +15,8 @@ from handler import __version__
 from handler.cli.group import COMMANDS, anneal
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 CONFIG = """\
 apiVersion: anneal.dev/v1alpha1
 kind: Config
@@ -57,7 +59,6 @@ def test_python_m_handler_is_the_anneal_command() -> None:
     assert done.stdout == f"anneal {__version__}\n"
 
 
-@pytest.mark.slow
 @each_row(
     ("arguments", "seen"),
     [
@@ -102,7 +103,6 @@ def test_every_command_over_files_has_the_same_flags(name: str) -> None:
     assert [flag for flag in flags if flag not in shown] == []
 
 
-@pytest.mark.slow
 def test_the_common_options_may_stand_before_and_after_the_command(config: str) -> None:
     before, after = run("-c", config, "plan"), run("plan", "-c", config)
     assert before.stderr == after.stderr
@@ -110,7 +110,6 @@ def test_the_common_options_may_stand_before_and_after_the_command(config: str) 
     assert "configured are: infra, shop" in run("-c", "/nonexistent", "plan", "-c", config).stderr
 
 
-@pytest.mark.slow
 def test_every_mistake_of_the_configuration_is_printed_with_its_line_and_way_out(tmp_path: Path) -> None:
     path = tmp_path / "anneal.yaml"
     path.write_text(CONFIG.replace("namespaces: [shop]", "namespace: Shop").replace("kind: Config", "kind: Confix"))
@@ -125,7 +124,6 @@ def test_every_mistake_of_the_configuration_is_printed_with_its_line_and_way_out
     assert {"subject", "message", "place", "fix"} == set(problems["problems"][0])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["plan", "apply", "prune", "history", "approve", "unpin", "rollback", "promote", "retarget", "unlock", "resume"]
 )
@@ -155,7 +153,6 @@ def test_an_output_form_that_a_command_doesnt_have_is_refused_wherever_it_is_giv
         assert "wide" in result.stderr
 
 
-@pytest.mark.slow
 def test_another_targets_missing_credential_is_not_in_the_way(tmp_path: Path) -> None:
     path = tmp_path / "anneal.yaml"
     auth = "shop.git, auth: {basic: {username: x, password: {env: NO_SUCH_TOKEN}}}}"

@@ -15,6 +15,8 @@ import pytest
 from handler.cli.group import COMMANDS, anneal
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = re.compile(r"\banneal (?!in )([a-z][a-z-]+)((?: [^\s`;,:)\]]+)*)")
 API_GROUP = re.compile(r"\b[a-z-]+(?:\.[a-z0-9-]+){2,}")
@@ -58,7 +60,6 @@ def missing(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.slow
 @each_row("path", sorted((ROOT / "handler").rglob("*.py")))
 def test_messages_advise_existing_commands_and_flags(path: Path) -> None:
     for line, text in texts(path):

@@ -18,6 +18,8 @@ from handler.config.settings import Target
 from tests.unit.cli.importing.custom_resources import GIT_URL, app, git, ks, release, repo
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments: str | Path, code: int = 0, stdin: str | None = None) -> Result:
     result = CliRunner(env={"ANNEAL_CONFIG": None}).invoke(anneal, ["import", *map(str, arguments)], input=stdin)

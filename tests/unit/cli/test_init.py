@@ -24,6 +24,8 @@ from handler.triggers import WEBHOOKS
 from tests.terminal import EOF, INTERRUPT, too_wide, typed
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 URL = "https://git.example.com/acme/shop.git"
 BY_SSH, SSH = "ssh://git@git.example.com/a/web.git", "/h/.ssh"
@@ -53,7 +55,6 @@ TO_PROVIDER = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["gitlab", init_hosts.NONE])
 def test_a_provider_can_be_chosen_and_is_explained(tmp_path: Path, provider: str) -> None:
     code, shown = asked(tmp_path, *TO_PROVIDER, ("[none]: ", provider))
@@ -69,7 +70,6 @@ def test_a_provider_can_be_chosen_and_is_explained(tmp_path: Path, provider: str
     assert "0.0.0.0" not in shown
 
 
-@pytest.mark.slow
 def test_each_wrong_answer_is_told_and_asked_again(tmp_path: Path) -> None:
     code, shown = asked(
         tmp_path,
@@ -100,7 +100,6 @@ def test_each_wrong_answer_is_told_and_asked_again(tmp_path: Path) -> None:
     assert "  read -rs GIT_TOKEN; export GIT_TOKEN\n" in shown
 
 
-@pytest.mark.slow
 def test_a_repository_by_ssh_is_asked_for_its_key(tmp_path: Path) -> None:
     code, shown = asked(
         tmp_path,
@@ -120,7 +119,6 @@ def test_a_repository_by_ssh_is_asked_for_its_key(tmp_path: Path) -> None:
     assert (str(ssh.private_key), ssh.known_hosts) == ("file /keys/shop", "/h/.ssh/known_hosts")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("end", "after"), [(EOF, 0), (INTERRUPT, len(TO_PROVIDER))], ids=["EOF", "Ctrl-C"])
 def test_an_aborted_init_writes_no_file(tmp_path: Path, end: str, after: int) -> None:
     prompts = [*TO_PROVIDER, ("[none]: ", "")]
@@ -129,7 +127,6 @@ def test_an_aborted_init_writes_no_file(tmp_path: Path, end: str, after: int) ->
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_init_doesnt_ask_for_values_of_flags(tmp_path: Path) -> None:
     code, shown = asked(tmp_path, ("Branch", "stable"), flags=(*FLAGS, "--name", "web", "--token-env", "T", "--provider", "gitea"))
     assert code == 0, shown
@@ -137,7 +134,6 @@ def test_init_doesnt_ask_for_values_of_flags(tmp_path: Path) -> None:
     assert (target.name, target.revision.branch) == ("web", "stable")
 
 
-@pytest.mark.slow
 def test_a_file_that_is_there_is_never_replaced_unless_asked(tmp_path: Path) -> None:
     mine = tmp_path / "anneal.yaml"
     mine.write_text("# mine\n")

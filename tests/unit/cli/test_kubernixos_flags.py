@@ -17,6 +17,8 @@ from handler.cli.kubernixos_flags import forwarded
 from handler.config.settings import Wait
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 NAMED = "nothing is forwarded to kubectl"
 
 

@@ -17,6 +17,8 @@ from handler.config.git_settings import Revision
 from handler.model.errors import RefNotFound
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n"
 SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {password: canary-77}\n"
 
@@ -101,7 +103,6 @@ def test_locutus_flags_that_arent_taken_are_refused_by_name(arguments: tuple[str
     assert told in ran(*arguments, code=USAGE).stderr
 
 
-@pytest.mark.slow
 def test_a_rollout_may_lie_in_the_directory_beside_it_or_anywhere(tmp_path: Path) -> None:
     rollout = "apiVersion: workflow.kubernetes.io/v1alpha1\nkind: Rollout\nmetadata: {name: one}\nspec: {groups: []}\n"
     manifests = tmp_path / "manifests"
@@ -135,7 +136,6 @@ def test_values_that_a_check_compares_with_a_secret_are_masked(tmp_path: Path) -
     assert group["name"] == "canary-77"  # what a step or group is called may merely be the same word
 
 
-@pytest.mark.slow
 def test_a_configuration_brings_its_target(tmp_path: Path) -> None:
     manifests, config = tmp_path / "manifests", tmp_path / "anneal.yaml"
     manifests.mkdir()

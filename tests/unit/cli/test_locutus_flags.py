@@ -23,6 +23,8 @@ from handler.cli.locutus_jsonnet import JsonnetFlags
 from handler.cli.session import Session
 from tests.locutus import CONFIG, CUSTOM, ONCE, PROGRAMS, RENDERED, ROLLOUT, SEED, STAYING
 
+pytestmark = pytest.mark.slow
+
 MAIN = Path(ENTRYPOINT)
 OLD, NEW, BOTH = {"2021"}, {"2025"}, {"2021", "2025"}
 DATABASE = "no database triggers a rollout"

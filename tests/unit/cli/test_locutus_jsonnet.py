@@ -13,6 +13,8 @@ from click.testing import CliRunner
 from handler.cli.group import USAGE, anneal
 from tests.locutus import PROGRAMS
 
+pytestmark = pytest.mark.slow
+
 OBJECT = "{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: %s } }"
 ROLLOUT = {
     "apiVersion": "workflow.kubernetes.io/v1alpha1",

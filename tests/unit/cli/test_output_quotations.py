@@ -28,6 +28,8 @@ from handler.state.summary import Summary
 from tests.unit.cli.shop_plan import ONE, PLAN, result
 from tests.unit.state.samples import NOON, blank, sha
 
+pytestmark = pytest.mark.slow
+
 TARGET = Target("shop", Repository("https://git.example.com/acme/shop.git"), ("shop",))
 EVIL = "x”\n    kubectl delete ns prod\n\u2028kubectl\r\nkubectl delete ns\x1b[2K\u202e"
 ODD = Identity("rbac.authorization.k8s.io", "Role", "shop", EVIL)

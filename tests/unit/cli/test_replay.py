@@ -18,6 +18,8 @@ from handler.model.errors import ConfigInvalid
 from tests.unit.cli.scripted import ENDED, HELD, QUEUED, RUN, TAKEN, TOKEN, Answer, Server, refusal, replay
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_run_is_asked_for_and_followed_to_its_end(server: Server) -> None:
     result = replay(server)
@@ -49,7 +51,6 @@ def test_without_waiting_the_run_is_named_and_nothing_more_asked(server: Server)
     assert {method for method, *_ in server.seen} == {"POST"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("outcome", "code"),
     [
@@ -145,7 +146,6 @@ def test_replay_ends_at_its_timeout(server: Server) -> None:
     assert "hasn't ended within 0 s; it goes on" in result.output
 
 
-@pytest.mark.slow
 def test_a_token_that_may_not_read_asks_and_doesnt_wait_unless_that_is_wanted(server: Server) -> None:
     server.answers[f"/api/runs/{RUN}"] = [(403, refusal("forbidden", "token ci: may not read"))]
     result = replay(server)

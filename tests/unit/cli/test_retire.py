@@ -26,6 +26,8 @@ from tests.fakes.apiserver.connection import straight
 from tests.fakes.engine import SHOP
 from tests.unit.engine.renamed_targets import OLD, PROTECTED, Renamed, identity, mapped
 
+pytestmark = pytest.mark.slow
+
 SPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}}
 Retiring = Callable[..., Result]
 

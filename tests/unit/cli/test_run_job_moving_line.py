@@ -12,6 +12,8 @@ import pytest
 from tests.patience import PATIENCE
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 _SCRIPT = """
 import threading
 from handler.cli.output import Output
@@ -33,7 +35,6 @@ with _shown(session, "applying shop"):
 """
 
 
-@pytest.mark.slow
 @each_row("term", ["xterm", "dumb"])
 def test_what_is_waited_for_stands_above_the_moving_line(term: str) -> None:
     ours, theirs = pty.openpty()

@@ -15,6 +15,8 @@ from tests.unit.cli.in_memory_cli import URL, CliShop, config_map, document
 from tests.unit.engine.in_memory_cluster import NO_ROOM
 from tests.unit.engine.in_memory_shop import RECORD as ELSEWHERE
 
+pytestmark = pytest.mark.slow
+
 NAMES = [f"c{number}" for number in range(5)]
 RECORD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ELSEWHERE.name, "namespace": "shop"}}
 INVALID: Reply = 422, {"kind": "Status", "reason": "Invalid", "code": 422, "message": "data: Invalid value"}, {}

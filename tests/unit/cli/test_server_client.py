@@ -12,6 +12,8 @@ import pytest
 from handler.cli import server_client
 from tests.unit.cli.scripted import ENDED, HELD, RUN, TAKEN, Server, replay
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("run", [None, 5, "", "a b", "x; rm -rf ~", "\x1b[31m", "\ud800", "a" * 400, {"a": 1}])
 def test_a_run_id_of_a_server_is_checked_before_it_is_followed(server: Server, run: Any) -> None:

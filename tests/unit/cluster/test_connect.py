@@ -15,6 +15,8 @@ from handler.config.settings import Cluster
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, ServerPinned
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 
 def write(path: Path, server: str = "https://one:6443", user: dict[str, Any] | None = None, **changes: Any) -> str:
     body = {

@@ -18,6 +18,8 @@ from handler.config.settings import Cluster
 from handler.model.errors import ClusterUnavailable, KubeconfigInvalid
 from tests.patience import until
 
+pytestmark = pytest.mark.slow
+
 V1 = "client.authentication.k8s.io/v1"
 CANARY = "CANARY-only-the-plugin-knows"
 TOKEN = {"token": "t0ken-of-the-plugin"}

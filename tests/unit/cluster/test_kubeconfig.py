@@ -21,6 +21,8 @@ from handler.model.errors import ClusterUnavailable, KubeconfigInvalid, SecretUn
 from tests.rooms.source.certificates import Authority
 from tests.unit.cluster.kubeconfig_in_a_secret import REF, TTL, Described, Store, held, kubeconfig, later
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_kubeconfig_secret_is_read_from_its_store() -> None:
     _, connection = held(kubeconfig())
@@ -68,7 +70,6 @@ def test_an_unusable_rotated_kubeconfig_leaves_the_one_before(
     assert "CANARY" not in str(warnings)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -25,6 +25,8 @@ from handler.config.settings import Cluster
 from handler.model.errors import KubeconfigInvalid
 from tests.rooms.source.certificates import Authority
 
+pytestmark = pytest.mark.slow
+
 SIZE = 7
 Loader: Any = KubeConfigLoader  # the vendor's classes carry no types
 Merger: Any = KubeConfigMerger
@@ -190,7 +192,6 @@ def write(place: Path, found: Any) -> str:
     return str(place)
 
 
-@pytest.mark.slow
 def test_every_kubeconfig_form_loads_as_by_kubernetes_config(tmp_path: Path, pem: str) -> None:
     made = {name: write(tmp_path / f"{number}.yaml", found) for number, (name, found) in enumerate(forms(tmp_path, pem).items())}
     assert {name: ours(file) for name, file in made.items()} == {name: vendors(file) for name, file in made.items()}

@@ -19,6 +19,8 @@ from handler.model.errors import AccessDenied, ApiRefused, ClusterUnavailable
 from handler.model.names import Identity, Resource
 from tests.patience import PATIENCE, until
 
+pytestmark = pytest.mark.slow
+
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 WEB = Identity("", "ConfigMap", "shop", "web")
 

@@ -10,6 +10,8 @@ import pytest
 from handler.cluster.errors import refused
 from handler.cluster.quoted_values import without_values
 
+pytestmark = pytest.mark.slow
+
 CANARY = "canary-7f3a9c"
 ENV = {"spec": {"containers": [{"env": [{"name": "DB_PASSWORD", "value": CANARY}, {"name": "MODE", "value": "blue"}]}]}}
 
@@ -65,7 +67,6 @@ def test_a_diffs_values_are_masked_and_its_names_kept() -> None:
     assert "old" not in cut(unnamed, ENV)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("char", ["[", ".", " .", "a", '"', "{", "x: Invalid value: {", ' x="', '\n@@ \n- "'])
 def test_masking_takes_linear_time(char: str) -> None:
     """A webhook may say anything, and much of it."""

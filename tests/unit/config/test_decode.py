@@ -9,6 +9,8 @@ from handler.config.yaml_nodes import MAX_DEPTH
 from tests.unit.config.config_mistakes import HEAD, REF, SERVER, TARGET, mistakes
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 DNS = "(a-z, 0-9, -)"
 DURATION = "expected a duration such as 30s, 5m or 1h30m from 1s to 8760h"
 GLOB = "expected a glob inside the repository"
@@ -55,7 +57,6 @@ targets:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

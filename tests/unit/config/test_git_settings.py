@@ -13,6 +13,8 @@ from handler.config.value_formats import FORMS
 from tests.unit.config.config_mistakes import SERVER, TARGET, mistakes
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 SEMVER = "expected a range of versions such as >=1.2 <2, ^1.2 or 1.x"
 NO_V = "leave it out: tags with and without it count alike"
 KEYED = "ssh: {privateKey: {file: k}, knownHosts: h}"
@@ -154,7 +156,6 @@ def test_what_is_no_semver_range(text: str) -> None:
     assert FORMS["semver"].complaint(text)
 
 
-@pytest.mark.slow
 @given(st.from_regex(FORMS["semver"].pattern, fullmatch=True))
 def test_every_semver_range_that_is_accepted_can_be_used(text: str) -> None:
     NpmSpec(text)

@@ -23,6 +23,8 @@ from handler.model.errors import ConfigInvalid
 from handler.model.names import applyset_id
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = Path(__file__).with_name("samples")
 SET = applyset_id("anneal-bank", "bank")
 HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"

@@ -18,6 +18,8 @@ from handler.config.settings import Settings
 from handler.config.value_formats import duration, seconds
 from handler.model.errors import ConfigInvalid
 
+pytestmark = pytest.mark.slow
+
 FULL = (Path(__file__).with_name("samples") / "full.yaml").read_text()
 DOCUMENT = yaml.safe_load(FULL)
 KEYS = sorted({key for definition in schema()["$defs"].values() for key in definition["properties"]} | set(schema()["properties"]))
@@ -43,7 +45,6 @@ def test_any_arrangement_of_yaml_is_settings_or_config_invalid(text: str) -> Non
     survives(text)
 
 
-@pytest.mark.slow
 @LITTLE
 @given(st.integers(0, len(FULL)), st.integers(0, 30), st.lists(PIECES, max_size=5).map("".join))
 def test_the_sample_with_a_piece_replaced(start: int, length: int, piece: str) -> None:
@@ -66,7 +67,6 @@ def put(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     return [*value[:index], put(value[index], path[1:], new), *value[index + 1 :]]
 
 
-@pytest.mark.slow
 @LITTLE
 @given(st.sampled_from(places(DOCUMENT)), VALUES)
 def test_the_sample_with_any_value_of_any_type(path: tuple[str | int, ...], value: Any) -> None:

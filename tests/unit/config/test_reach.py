@@ -14,6 +14,8 @@ from handler.config.reach import FILES, HOSTS, INCLUDED, KINDS, PROGRAMS, STORED
 from handler.config.settings import Settings
 from handler.config.settings_shape import slots
 
+pytestmark = pytest.mark.slow
+
 HEAD = "apiVersion: anneal.dev/v1alpha1\nkind: Config\n"
 ELSE = {
     "alias",

@@ -20,6 +20,8 @@ from handler.model.errors import ConfigInvalid
 from handler.model.names import applyset_id
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = Path(__file__).with_name("samples")
 VALID = Draft202012Validator(schema())
 SET = applyset_id("anneal-bank", "bank")
@@ -33,7 +35,6 @@ def test_schema_json_is_what_the_code_writes() -> None:
     assert module.FILE.read_text(encoding="utf-8") == module.text(), "run `python -m handler.config.schema`"
 
 
-@pytest.mark.slow
 def test_the_schema_is_of_2020_12() -> None:
     Draft202012Validator.check_schema(schema())
 

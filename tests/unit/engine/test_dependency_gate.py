@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -32,6 +33,8 @@ from handler.state.summary import Summary, home_of
 from tests.fakes.source_tree import FakeTree
 from tests.unit.engine.tick_walk import GOOD, HEAD, NOW, OTHER, SETTINGS, TARGET, URL, Host, Worked, stored, works
 from tests.unit.state import samples
+
+pytestmark = pytest.mark.slow
 
 INFRA = Target("infra", Repository("https://git.example.com/acme/infra.git"), ("infra",))
 INFRA_HEAD, INFRA_SETTINGS = samples.sha("e"), "f" * 64

@@ -27,6 +27,8 @@ from tests.fakes.engine import cluster, state_of
 from tests.unit.engine.in_memory_shop import KINDS, Body, InMemoryShop, body, path_of
 from tests.unit.engine.two_targets import A, B, Bench
 
+pytestmark = pytest.mark.slow
+
 OLD = "0a1b2c3d" * 7 + "0a1b2c"
 COMPAT: dict[str, Any] = {"compat": "kubernixos", "adopt": ("kubernixos",)}
 LAST = "kubectl.kubernetes.io/last-applied-configuration"

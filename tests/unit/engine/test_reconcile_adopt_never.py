@@ -11,6 +11,8 @@ from handler.model.result import Outcome, Result
 from tests.unit.engine.in_memory_shop import InMemoryShop, body, config_map
 from tests.unit.engine.two_targets import Bench, document
 
+pytestmark = pytest.mark.slow
+
 THEIRS = config_map("theirs", "ours")
 
 

@@ -12,6 +12,8 @@ from handler.model.result import Outcome, Result
 from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.in_memory_shop import DONE, Body, InMemoryShop, body, config_map, path_of
 
+pytestmark = pytest.mark.slow
+
 FLUX = "kustomize.toolkit.fluxcd.io"
 SYNC = "argocd.argoproj.io/sync-options"
 EXCLUSIONS = [{f"{FLUX}/reconcile": "disabled"}, {f"{FLUX}/ssa": "Ignore"}]

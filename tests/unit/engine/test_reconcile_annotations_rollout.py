@@ -9,6 +9,8 @@ import pytest
 from handler.model.result import Outcome
 from tests.unit.engine.in_memory_shop import Body, InMemoryShop, body, config_map
 
+pytestmark = pytest.mark.slow
+
 FLUX = "kustomize.toolkit.fluxcd.io"
 LAST = {"object": "a.yaml", "action": "CreateOrUpdate"}
 

@@ -25,6 +25,8 @@ from tests.fakes.git_host import GitHost
 from tests.unit.engine.in_memory_cluster import NO_ROOM, config_map
 from tests.unit.engine.named_requests import leave
 
+pytestmark = pytest.mark.slow
+
 ASKED = NamedRequest("bob", "2026-03-01T12:00:00Z", force=True)
 """What another run finds in the record meanwhile; here it only moves that."""
 SHORT = 1.0
@@ -136,7 +138,6 @@ def test_a_target_that_is_suspended_meanwhile_is_left_alone(server: ApiServer, h
     assert (met.leased, state_of(other).status.failures) == ([False], 0)
 
 
-@pytest.mark.slow
 def test_a_worker_that_stops_beside_another_reports_no_failure(server: ApiServer, host: GitHost, other: Handler) -> None:
     stop, leases = threading.Event(), list[HeldLease]()
 
@@ -151,7 +152,6 @@ def test_a_worker_that_stops_beside_another_reports_no_failure(server: ApiServer
     assert [entry.outcome for entry in state_of(other).history] == ["applied"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("drift", "asked"), [("correct", True), ("report", False), ("ignore", False)])
 @pytest.mark.usefixtures("lease_clock")
 def test_the_holder_is_asked_to_look_for_drift_only_where_it_may_correct_it(

@@ -17,6 +17,8 @@ from tests.fakes.apiserver.connection import Reply, straight
 from tests.unit.engine.in_memory_shop import DONE, RECORD, Body, InMemoryShop, body, config_map
 from tests.unit.engine.killed_runs import Death, Killed
 
+pytestmark = pytest.mark.slow
+
 PAUSE = Suspend(by="ann", reason="release freeze")
 
 

@@ -25,6 +25,8 @@ from tests.fakes.git_host import GitHost, HostSource
 from tests.unit.engine.killed_runs import Death, Killed
 from tests.unit.engine.two_targets import document
 
+pytestmark = pytest.mark.slow
+
 INFRA = Target("infra", Repository("https://git.example.com/acme/infra.git"), ("shop",), path="infra")
 APPS = Target("apps", SHOP, ("shop",), path="apps", depends_on=("infra",))
 DONE = (Outcome.APPLIED, Outcome.UNCHANGED)

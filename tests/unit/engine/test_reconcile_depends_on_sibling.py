@@ -13,6 +13,8 @@ from handler.state.record import State
 from tests.fakes.engine import engine, state_of
 from tests.unit.engine.two_targets import Bench, document
 
+pytestmark = pytest.mark.slow
+
 
 class Ordered(Bench):
     """`b` depends on `a`; each declares its own object in versions."""

@@ -12,6 +12,8 @@ from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.unit.engine.in_memory_shop import RECORD, InMemoryShop, config_map
 
+pytestmark = pytest.mark.slow
+
 A, B = config_map("a"), config_map("b")
 EDITED = {"data": {"key": "edited"}}
 

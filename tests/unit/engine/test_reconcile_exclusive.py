@@ -25,6 +25,8 @@ from tests.fakes.git_host import GitHost
 from tests.unit.engine.in_memory_cluster import MAPS, config_map
 from tests.unit.engine.killed_runs import Death, Killed
 
+pytestmark = pytest.mark.slow
+
 GRACE = 3600.0
 NOON = 1_800_000_000.0
 DONE = (Outcome.APPLIED, Outcome.UNCHANGED)

@@ -25,6 +25,8 @@ from tests.fakes.git_host import GitHost
 from tests.unit.engine.in_memory_cluster import config_map, group, step
 from tests.unit.state.samples import as_format_1
 
+pytestmark = pytest.mark.slow
+
 JOBS = "/apis/batch/v1/namespaces/shop/jobs"
 RECORD = "/api/v1/namespaces/anneal-system/configmaps/anneal-shop"
 DONE = (Outcome.APPLIED, Outcome.UNCHANGED)

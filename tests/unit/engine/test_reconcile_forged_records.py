@@ -45,6 +45,8 @@ from handler.state.soak import Soak
 from tests.unit.engine.forged_world import BANK, DATABASE, FAR, LONG_AGO, MINE, NAMES, STATES, STRAY, WEB, ZERO, World, document
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def world() -> World:

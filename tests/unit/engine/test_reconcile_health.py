@@ -14,6 +14,8 @@ from handler.state.record import TargetHealth
 from handler.state.record_format import seconds_of, stamp
 from tests.unit.engine.in_memory_shop import InMemoryShop, body, config_map
 
+pytestmark = pytest.mark.slow
+
 WEB, A = body("web", "Service", spec={"ports": [{"port": 80}]}), config_map("a")
 GONE = (HealthState.DEGRADED, ("Service/shop/web: is not there",))
 

@@ -14,6 +14,8 @@ from handler.model.result import Outcome, Result
 from handler.queues.pending import Work
 from tests.unit.engine.in_memory_shop import InMemoryShop, config_map
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def shop() -> InMemoryShop:

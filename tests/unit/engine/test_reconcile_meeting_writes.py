@@ -17,6 +17,8 @@ from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.unit.engine.in_memory_shop import RECORD, InMemoryShop, config_map
 
+pytestmark = pytest.mark.slow
+
 DELIVERY = Delivery("7", "github", "refs/heads/main", "a" * 40, "ann", "2026-03-01T12:00:00Z")
 A = config_map("a")
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from handler.config.settings import HoldAbove, Prune
 from handler.model.names import IDENTITY, PART_OF
 from handler.model.result import Outcome
 from handler.model.rollout import ARGO_HOOK
 from tests.unit.engine.in_memory_shop import Body, InMemoryShop, body, config_map
+
+pytestmark = pytest.mark.slow
 
 CLAIMS = Prune(kinds=("PersistentVolumeClaim",), hold_above=HoldAbove(1000, 1.0))
 KEEP = config_map("keep")

@@ -16,6 +16,8 @@ from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
 from tests.unit.engine.in_memory_shop import RECORD, InMemoryShop, body, config_map
 
+pytestmark = pytest.mark.slow
+
 FOREIGN = "argocd.argoproj.io/instance"
 
 

@@ -21,6 +21,8 @@ from tests.fakes.engine import cluster, state_of
 from tests.fakes.git_host import GitHost
 from tests.unit.engine.rendering import FromElsewhere, rendering
 
+pytestmark = pytest.mark.slow
+
 HOOK = {"name": "hook", "namespace": "shop", "annotations": {ARGO_HOOK: "PreSync"}}
 
 

@@ -28,6 +28,8 @@ from tests.fakes.engine import SHOP, cluster, engine, pushed, state_of
 from tests.fakes.git_host import GitHost, HostSource
 from tests.unit.engine.rendering import CHART, Elsewhere, FromElsewhere, rendering
 
+pytestmark = pytest.mark.slow
+
 CHARTED = {"shop/Chart.yaml": "name: web\n"}
 
 

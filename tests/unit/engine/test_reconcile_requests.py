@@ -20,6 +20,8 @@ from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply, straight
 from tests.unit.engine.in_memory_shop import DONE, Body, InMemoryShop, config_map
 
+pytestmark = pytest.mark.slow
+
 INVALID = {"kind": "Status", "status": "Failure", "reason": "Invalid", "code": 422, "message": "data: Invalid value"}
 
 

@@ -16,6 +16,8 @@ from tests.unit.engine.in_memory_cluster import step
 from tests.unit.engine.in_memory_shop import DONE, InMemoryShop, config_map
 from tests.unit.engine.killed_runs import Death, Killed
 
+pytestmark = pytest.mark.slow
+
 INVALID = {"kind": "Status", "status": "Failure", "reason": "Invalid", "code": 422, "message": "no such table"}
 GOOD, BAD = (config_map("web"), config_map("one")), (config_map("web", "2"), config_map("bad"), config_map("two"))
 

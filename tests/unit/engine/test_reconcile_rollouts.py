@@ -11,6 +11,8 @@ from handler.engine.rollout_runner.actions import ACTIONS
 from handler.model.result import Outcome
 from tests.unit.engine.in_memory_shop import Body, InMemoryShop, config_map
 
+pytestmark = pytest.mark.slow
+
 OTHERS = {"argocd.argoproj.io/instance": "other"}
 
 

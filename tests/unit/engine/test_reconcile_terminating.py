@@ -10,6 +10,8 @@ from handler.model.plan import Action
 from handler.model.result import Outcome, Result
 from tests.unit.engine.in_memory_shop import DONE, Body, InMemoryShop, config_map
 
+pytestmark = pytest.mark.slow
+
 HELD = "x.example.com/held"
 SSA = {"kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent"}
 ONE, TWO = config_map("one"), config_map("two")

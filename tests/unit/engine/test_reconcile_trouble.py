@@ -19,6 +19,8 @@ from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.engine import engine
 from tests.unit.engine.in_memory_shop import RECORD, InMemoryShop, config_map
 
+pytestmark = pytest.mark.slow
+
 A = config_map("a")
 
 

@@ -10,6 +10,8 @@ from handler.model.tree import Tree
 from tests.fakes.git_host import HostSource
 from tests.unit.engine.in_memory_shop import DONE, Body, InMemoryShop, config_map
 
+pytestmark = pytest.mark.slow
+
 A, B, C, EVIL = map(config_map, ("a", "b", "c", "evil"))
 
 

@@ -19,6 +19,8 @@ from tests.fakes.engine import cluster, state_of
 from tests.unit.engine.in_memory_cluster import refusing
 from tests.unit.engine.renamed_targets import NEW, OLD, PROTECTED, Renamed, by_namespaces, identity, mapped, writes
 
+pytestmark = pytest.mark.slow
+
 ONE, TWO, KEPT = mapped("one"), mapped("two"), mapped("kept", annotations=PROTECTED)
 POLICY = "ValidatingAdmissionPolicy 'labels' with binding 'all' denied request: labels of kept may not change"
 

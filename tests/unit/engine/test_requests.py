@@ -24,6 +24,8 @@ from tests.fakes.engine import ONE, engine, pushed, state_of
 from tests.fakes.git_host import GitHost
 from tests.unit.engine.named_requests import asked, leave
 
+pytestmark = pytest.mark.slow
+
 NOON = "2026-03-01T12:00:00Z"
 
 
@@ -108,7 +110,6 @@ class Elsewhere:
         self._held.hand_over()
 
 
-@pytest.mark.slow
 def test_a_target_with_a_held_lease_is_busy_and_its_attempt_stays(server: ApiServer, host: GitHost, handler: Handler) -> None:
     other = Elsewhere(handler)
     second = engine(server, host, replace(ONE, lease_duration=1.0))  # it waits so long, and a fifth more
@@ -182,7 +183,6 @@ def test_a_server_with_a_run_index_leaves_no_history_entry(server: ApiServer, ho
     assert state_of(handler) == before
 
 
-@pytest.mark.slow
 def test_repeated_named_requests_push_no_deployment_out_of_the_history(handler: Handler) -> None:
     for number in range(30):
         asked(handler, f"shop.n{number}")

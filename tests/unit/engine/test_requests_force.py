@@ -15,6 +15,8 @@ from tests.fakes.apiserver.connection import Reply
 from tests.fakes.engine import state_of
 from tests.unit.engine.in_memory_cluster import GROUPS, MAPS, InMemoryCluster, planted, wanted
 
+pytestmark = pytest.mark.slow
+
 REFUSED: Reply = (422, {"kind": "Status", "code": 422, "status": "Failure", "reason": "Invalid", "message": "no such table"}, {})
 
 
@@ -50,7 +52,6 @@ def recreated(fake: InMemoryCluster) -> int:
     return sum(key.startswith("anew ") for key in fake.deleted)
 
 
-@pytest.mark.slow
 def test_the_lease_holder_carries_out_a_forced_rollout_once(fake: InMemoryCluster) -> None:
     person = fake.meet = Person(fake, "changed")
     result = fake.run()
@@ -62,7 +63,6 @@ def test_the_lease_holder_carries_out_a_forced_rollout_once(fake: InMemoryCluste
     assert recreated(fake) == 2
 
 
-@pytest.mark.slow
 def test_a_forced_rollout_that_fails_again_isnt_tried_a_third_time(fake: InMemoryCluster) -> None:
     person = fake.meet = Person(fake, "changed", refuses=True)
     result = fake.run()
@@ -74,7 +74,6 @@ def test_a_forced_rollout_that_fails_again_isnt_tried_a_third_time(fake: InMemor
     assert recreated(fake) == 2
 
 
-@pytest.mark.slow
 def test_a_lease_holder_that_dies_leaves_a_forced_rollout_to_the_next_run(fake: InMemoryCluster) -> None:
     person = Person(fake, "changed")
     stop = threading.Event()

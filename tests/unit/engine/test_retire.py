@@ -23,6 +23,8 @@ from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.in_memory_cluster import refusing
 from tests.unit.engine.renamed_targets import FORBIDDEN, NEW, OLD, PROTECTED, Renamed, by_namespaces, identity, mapped, writes
 
+pytestmark = pytest.mark.slow
+
 SPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}}
 ONE, KEPT, JOB = mapped("one"), mapped("kept", annotations=PROTECTED), mapped("job", "jobs")
 RECORD = Identity("", "ConfigMap", "anneal-system", "anneal-shop")

@@ -31,6 +31,8 @@ from handler.state.summary import home_of
 from tests.unit.engine.tick_walk import GOOD, HEAD, NOW, OTHER, SETTINGS, TARGET, URL, Host, Worked, stored, works
 from tests.unit.state import samples
 
+pytestmark = pytest.mark.slow
+
 _HELD = HeldPlan("h1", (), (), OTHER, "d" * 64, SETTINGS, samples.NOON)
 
 times = st.sampled_from(["", stamp(NOW - 60), stamp(NOW), stamp(NOW + 60)])
@@ -92,7 +94,6 @@ def is_quiet(metadata: dict[str, Any], head: str) -> bool:
     return found is not None and summary_shortcuts.is_settled(found, SETTINGS, home, NOW) and summary_shortcuts.is_quiet(found, head)
 
 
-@pytest.mark.slow
 @given(states, st.sampled_from([HEAD, HEAD, HEAD, OTHER]))
 @example(GOOD, HEAD)
 @example(replace(GOOD, pin=Pin(OTHER, ""), commit=OTHER), HEAD)
@@ -186,7 +187,6 @@ def test_a_summary_of_an_earlier_version_is_not_quiet() -> None:
     assert not is_quiet(metadata, HEAD)
 
 
-@pytest.mark.slow
 @given(samples.states)
 def test_a_summary_stays_below_a_kilobyte(state: State) -> None:
     assert len(summary_of(state)) <= 1024

@@ -22,6 +22,8 @@ from tests.unit.engine.in_memory_cluster import ROLLED, InMemoryCluster, group, 
 from tests.unit.feedback.recorded_waits import API, WEB, waiting
 from tests.unit.state.samples import NOON, TOKEN, sha
 
+pytestmark = pytest.mark.slow
+
 
 def stepping(*steps: StepRecord) -> State:
     attempt = Attempt(sha(), "b" * 64, "c" * 64, TOKEN, NOON)

@@ -17,6 +17,8 @@ from handler.feedback.exposition import Exposition
 from handler.worker.supervisor import listen
 from tests.patience import PATIENCE, until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -47,7 +49,6 @@ def test_the_metrics_listener_serves_metrics_and_nothing_else(port: int) -> None
     assert "<" not in scraped(port, "/<script>")[1]
 
 
-@pytest.mark.slow
 def test_a_silent_scrape_is_closed_and_frees_its_slot(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exposition._Scrape, "timeout", 0.5)
     sitting = [socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) for _ in range(exposition.AT_ONCE + 3)]
@@ -58,7 +59,6 @@ def test_a_silent_scrape_is_closed_and_frees_its_slot(port: int, monkeypatch: py
     wait_for_a_place(port)
 
 
-@pytest.mark.slow
 def test_a_scrape_that_sends_a_byte_now_and_then_is_closed_too(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exposition, "LONGEST", 1.0)
     ended = threading.Event()

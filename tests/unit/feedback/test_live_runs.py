@@ -18,6 +18,8 @@ from handler.model.result import Outcome, Result
 from handler.model.run_event import HealthChanged, InstanceGone, ObjectsWritten, OpenWait, PlanHeld, RunEnded, RunPhase, RunPlanned
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 WRITES = tuple(Change(Action.UPDATE, Identity("", "ConfigMap", "shop", f"c{number}")) for number in range(3))
 
 

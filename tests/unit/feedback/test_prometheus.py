@@ -20,6 +20,8 @@ from handler.model.run_event import DeliveryDecided, HealthFound, RunPhase
 from tests.fakes.signed_webhooks import SECRETS
 from tests.unit.feedback.exposition_format import parsed
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 TICK = Job("shop", "tick")
 GOOD = TargetStanding(succeeded=1000.0)
@@ -218,7 +220,6 @@ outbox.close(0)
 """
 
 
-@pytest.mark.slow
 def test_prometheus_client_is_loaded_by_the_counting_process_alone(tmp_path: Path) -> None:
     """Neither on import nor when the application is made and serves: a lazy import would come only then."""
     (tmp_path / "anneal.yaml").write_text(CONFIG)

@@ -36,6 +36,8 @@ from tests.fakes.git_host import GitHost
 from tests.fakes.pull_request_host import PullRequestHost
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 ALL_TAKEN: dict[str, Any] = {"batchItemFailures": []}
 
 

@@ -15,6 +15,8 @@ from tests.fakes.page_visits import PAGE_SECRETS
 from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 from tests.unit.functions.conftest import CONFIG, QUEUE
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 CLUSTER = {"kubernetes", "dulwich", "handler.render", "handler.source", "handler.cluster"}
 AMAZON = {"boto3", "botocore"}
@@ -43,7 +45,6 @@ def test_importing_the_entry_points_loads_nothing_heavy(tmp_path: Path) -> None:
     assert loaded("", tmp_path) == set()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "own"),
     [
@@ -60,14 +61,12 @@ def test_each_function_has_its_own_parts_alone(code: str, own: set[str], tmp_pat
     assert loaded(code, tmp_path) == own
 
 
-@pytest.mark.slow
 def test_the_clouds_client_comes_with_the_first_job(tmp_path: Path) -> None:
     right: Any = function_url("POST", "/webhooks/github", github_headers(PUSH), PUSH)
     found = loaded(f"print(handler.functions.webhook({right!r}, None))", tmp_path)
     assert found == WEB | {"yaml", "botocore"}
 
 
-@pytest.mark.slow
 def test_the_page_loads_no_more_than_the_door_until_somebody_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = {
         "url": "https://anneal.example.com",

@@ -20,6 +20,8 @@ from tests.fakes.feedback import AtOnce
 from tests.fakes.signed_webhooks import SECRETS, Kept, door_secrets, door_settings, github_headers, github_push
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 PUSH = github_push()
 PATH = "/webhooks/github"
 ODD = github_push(pusher={"name": 'é \u2028 " \\ \U0001f600 \x7f', "note": "spaces  and\ttabs"})

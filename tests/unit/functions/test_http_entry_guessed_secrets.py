@@ -37,6 +37,8 @@ from tests.fakes.page_visits import PAGE_SECRETS, URL, the_page
 from tests.fakes.signed_webhooks import SECRETS, Kept, door_settings
 from tests.unit.app.pull_requests_in_memory import FEEDBACK, REPOSITORY, Pulls
 
+pytestmark = pytest.mark.slow
+
 USER = "x-access-token"
 KINDS = ("GIT", "STATUSES", "SSH", "PHRASE", "APP", "CHARTS", "METRICS", "AGE", *SECRETS, *(name for name in PAGE_SECRETS if name != "ADA"))
 """Every kind of secret that a configuration names, by its environment variable; with the last one of the page the test signs in."""

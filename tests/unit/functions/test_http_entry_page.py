@@ -31,6 +31,8 @@ from tests.fakes.page_visits import PAGE_SECRETS, URL, the_page
 from tests.fakes.signed_webhooks import SECRETS, Kept, door_secrets, door_settings
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = replace(door_settings(), page=the_page())
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\ndata: {a: '1'}\n"
 TARGET = "/ui/targets/shop-prod"

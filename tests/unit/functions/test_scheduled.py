@@ -37,6 +37,8 @@ from tests.fakes.worker_parts import remember
 from tests.patience import PATIENCE
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 END = 1_772_366_400.0
 START, NOON = END - 60.0, "2026-03-01T12:00:00Z"
 EAST, WEST = Cluster(SecretRef(file="east.yaml")), Cluster(SecretRef(file="west.yaml"))
@@ -234,7 +236,6 @@ def at(number: int) -> dict[str, Any]:
     return every_minute(datetime.fromtimestamp(END + 60.0 * number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
-@pytest.mark.slow
 @each_row("count", [1, 3, 20])
 def test_for_a_day_all_targets_of_a_silent_cluster_are_asked_about_equally_often(count: int) -> None:
     known, fifo = Settings(tuple(target(f"w{number}", WEST) for number in range(count))), Line()
@@ -276,7 +277,6 @@ def told(events: list[int]) -> list[tuple[str, str]]:
     return sorted((work.job.target, work.job.trigger) for work in works)
 
 
-@pytest.mark.slow
 def test_any_one_event_that_never_comes_loses_nothing_and_one_that_comes_twice_adds_nothing() -> None:
     hour = list(range(60))
     whole = told(hour)

@@ -21,6 +21,8 @@ from handler.model.health import Health, Status
 from handler.model.names import GroupKind, identity_of
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.yaml"))
 NOW = "2026-01-01T00:01:00Z"
 
@@ -61,7 +63,6 @@ def test_a_sample_is_judged_as_its_name_says(path: Path) -> None:
     assert sample.name.split(".")[0] == sample.kind.kind.lower()
 
 
-@pytest.mark.slow
 def test_each_kind_has_a_sample_that_is_healthy_and_one_that_is_not() -> None:
     kinds: dict[GroupKind, set[bool]] = {kind: set() for kind in (*KINDS, *READY)}
     for sample in map(Sample.of, SAMPLES):

@@ -19,6 +19,8 @@ from handler.model.tree import ReadSet
 from handler.state.record import Attempt, Pin, Run
 from tests.unit.state.samples import NOON, blank
 
+pytestmark = pytest.mark.slow
+
 KINDS = {
     ("v1", "ConfigMap"): Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
     ("v1", "Namespace"): Resource("", "v1", "Namespace", "namespaces", namespaced=False),

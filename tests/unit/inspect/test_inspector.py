@@ -28,6 +28,8 @@ from tests.fakes.engine import ONE, SHOP, cluster, engine, pushed, state_of
 from tests.fakes.git_host import GitHost
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 Way = Callable[[Call, Callable[[], Reply]], Reply]
 MAPS = "/api/v1/namespaces/shop/configmaps"
 

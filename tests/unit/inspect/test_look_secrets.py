@@ -31,6 +31,8 @@ from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import ONE, cluster, engine, state_of
 from tests.fakes.git_host import GitHost
 
+pytestmark = pytest.mark.slow
+
 MAPS, SECRETS = "/api/v1/namespaces/shop/configmaps", "/api/v1/namespaces/shop/secrets"
 SECRET, OTHER = "hunter2-horse:battery", "correct/another=staple"
 VARYING = re.compile(

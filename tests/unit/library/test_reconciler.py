@@ -16,6 +16,8 @@ from handler.model.names import Identity, Resource, identity_of
 from tests.fakes.apiserver.connection import Call
 from tests.unit.library.cluster_in_memory import LABELS, Cluster, config, named
 
+pytestmark = pytest.mark.slow
+
 
 class Cache:
     """A lister that knows what the test has it know. `broken`: why it knows nothing for certain."""

@@ -10,6 +10,8 @@ from handler.model.hidden_fields import WHOLE, HiddenFields, without
 from handler.model.manifest import Manifest, canonical
 from handler.model.names import Identity
 
+pytestmark = pytest.mark.slow
+
 BODY: dict[str, Any] = {
     "spec": {
         "replicas": 3,

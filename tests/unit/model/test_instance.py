@@ -22,6 +22,8 @@ from handler.model.instance import (
 )
 from handler.model.names import Identity
 
+pytestmark = pytest.mark.slow
+
 
 def grafana(**metadata: Any) -> dict[str, Any]:
     known = {"name": "main", "namespace": "shop", "uid": "u-1", "generation": 3, "resourceVersion": "12", "managedFields": [{}]}

@@ -17,6 +17,8 @@ from handler.model.names import GroupKind, Identity, Resource, applyset_id, iden
 from handler.model.plan import DONE, Action, Change, FieldChange, Plan
 from tests.unit.plan.samples import document, manifest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("parent", "applyset"),

@@ -15,6 +15,8 @@ from handler.queues.inline import Inline
 from handler.queues.pending import Work
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 
 def target(name: str, cluster: str = "one", host: str = "git.example.com") -> Target:
     return Target(name, Repository(f"https://{host}/{name}.git"), ("shop",), cluster=Cluster(kubeconfig=SecretRef(file=cluster)))

@@ -18,6 +18,8 @@ from infra.moto import Moto
 from tests.fakes.sqs_fifo import Fifo, refused
 from tests.unit.queues.dead_letter_queues import Queues, asks
 
+pytestmark = pytest.mark.slow
+
 
 def everything(_work: Work) -> bool:
     return True
@@ -120,7 +122,6 @@ def test_a_queue_without_a_redrive_policy_is_told() -> None:
         DeadLetters(SqsQueue(fifo.url, fifo))
 
 
-@pytest.mark.slow
 def test_the_real_client_lists_and_asks_again(aws: Moto) -> None:
     client = boto3.client("sqs", **aws.client)
     dead = client.create_queue(QueueName="anneal-dead.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]

@@ -16,6 +16,8 @@ from handler.queues.pending import Work
 from tests.fakes.signed_webhooks import mutations
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 SHA = "4f1b0c7e2d9a5836be0174c2f6a98d3e5b7c1a20"
 RUN = "shop.0123456789ab"
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,54}[a-z0-9])?", fullmatch=True)
@@ -56,7 +58,6 @@ def plans(draw: st.DrawFn) -> Job:
     return Job(name, "pull-request", comments=comments, changed=bool(comments) and draw(st.booleans()), actor=draw(anything))
 
 
-@pytest.mark.slow
 @given(jobs() | plans())
 def test_a_message_is_small_and_whole_in_what_decides(job: Job) -> None:
     run = f"{job.target}.0123456789ab"
@@ -221,7 +222,6 @@ def test_scheduled_jobs_are_deduplicated_by_their_moment() -> None:
     assert known(Job("shop", "tick")) != known(Job("shop", "tick"))
 
 
-@pytest.mark.slow
 @given(jobs() | plans(), st.lists(anything, max_size=3), anything)
 def test_a_document_between_our_processes_holds_the_whole_job(job: Job, merged: list[str], actor: str) -> None:
     whole = replace(job, hint="a branch", asked=12.5, moment=3.25)

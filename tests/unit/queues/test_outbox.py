@@ -21,6 +21,8 @@ from handler.queues.pending import Work
 from handler.web.gunicorn_worker import THREADS
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 JOB = Job(
     "shop",
     "push",

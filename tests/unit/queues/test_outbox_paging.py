@@ -17,6 +17,8 @@ from handler.queues.outbox import Outbox
 from handler.queues.pending import Work
 from tests.patience import PATIENCE, until
 
+pytestmark = pytest.mark.slow
+
 
 class Lives:
     """A worker that dies and comes back under another name; it can't read the records of `hung`."""
@@ -50,7 +52,6 @@ class Lives:
         return [codec.read(message["work"]).job.target for message in list(self.asked) if message["ask"] == "again"]
 
 
-@pytest.mark.slow
 def test_a_target_that_cant_be_read_is_left_alone_for_a_while(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lives, now = Lives(), [0.0]
     monkeypatch.setattr(outboxes, "time", SimpleNamespace(monotonic=lambda: now[0]))

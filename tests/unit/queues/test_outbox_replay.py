@@ -25,6 +25,8 @@ from tests.fakes.signed_webhooks import INFRA, door_settings
 from tests.fakes.worker_parts import parts_of, remember
 from tests.patience import PATIENCE, until
 
+pytestmark = pytest.mark.slow
+
 ASKED = Job("infra", "replay", force=True, actor="ops")
 PLAIN = Job("infra", "replay", actor="ops")
 
@@ -85,7 +87,6 @@ def test_pushes_are_not_kept_for_replay(path: Path) -> None:
     assert not outbox.close(0.0)
 
 
-@pytest.mark.slow
 def test_a_new_worker_is_asked_again_with_all_that_was_asked_under_the_same_id(path: Path, objects: FakeObjects) -> None:
     first, outbox = Life(path, objects), Outbox(path)
     run = outbox.put(ASKED)
@@ -121,7 +122,6 @@ def test_what_has_ended_in_the_record_is_not_run_by_a_new_worker(path: Path, obj
     first.die()
 
 
-@pytest.mark.slow
 def test_while_the_record_cant_be_read_a_new_worker_waits(path: Path, objects: FakeObjects) -> None:
     first, outbox = Life(path, objects), Outbox(path)
     run = outbox.put(ASKED)

@@ -23,6 +23,8 @@ from infra.moto import Moto
 from tests.fakes.sqs_fifo import Fifo
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 A, B = "a" * 40, "b" * 40
 KINDS = ["inline", "outbox", pytest.param("moto", marks=pytest.mark.slow), "fifo"]
 
@@ -133,7 +135,6 @@ def test_a_job_put_into_a_queue_comes_out_once_under_its_run_id(side: Side) -> N
     assert target_of(run) == "shop"
 
 
-@pytest.mark.slow
 def test_all_of_one_request_come_out_each_under_its_own_id_in_the_order_given(side: Side) -> None:
     jobs = [pushed(f"t{number}") for number in range(25)]
     runs = side.queue.put_all(jobs)
@@ -156,7 +157,6 @@ def test_a_branch_that_comes_back_to_a_commit_is_seen_all_three_times(side: Side
     assert works[-1].job.hint == A
 
 
-@pytest.mark.slow
 def test_a_named_request_is_run_as_often_as_it_is_asked_and_never_as_another(side: Side) -> None:
     jobs = [
         Job("shop", "replay", commit=A, actor="ops"),

@@ -30,6 +30,8 @@ from infra.moto import Moto
 from tests.fakes.sqs_fifo import Fifo, refused
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/anneal.fifo"
 JOB = Job("shop", "replay", actor="ops")
 
@@ -78,7 +80,6 @@ def test_the_right_that_is_missing_is_that_of_the_call() -> None:
     assert "sqs:ReceiveMessage" in text(trouble(SqsQueue(fifo.url, fifo), lambda sqs: sqs.receive(1, 0, 30)))
 
 
-@pytest.mark.slow
 def test_missing_credentials_are_told_by_the_real_client(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
@@ -93,7 +94,6 @@ def test_a_profile_that_does_not_exist_is_told(aws: Moto, monkeypatch: pytest.Mo
     assert "AWS_PROFILE" in text(trouble(SqsQueue(f"{aws.url}/123456789012/anneal.fifo")))
 
 
-@pytest.mark.slow
 def test_a_refused_connection_is_told_by_the_real_client(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:  # held, so that no other process listens there
         taken.bind(("127.0.0.1", 0))
@@ -101,7 +101,6 @@ def test_a_refused_connection_is_told_by_the_real_client(aws: Moto, monkeypatch:
         assert "isn't reached" in text(trouble(SqsQueue(URL)))
 
 
-@pytest.mark.slow
 def test_the_region_is_that_of_the_url(aws: Moto, monkeypatch: pytest.MonkeyPatch) -> None:
     def region(url: str) -> str:
         found: str = sqs_client.client(url).meta.region_name
@@ -234,7 +233,6 @@ def test_a_message_with_an_expired_receipt_is_left_to_its_holder(caplog: pytest.
     assert fifo.messages == []
 
 
-@pytest.mark.slow
 def test_the_real_client_keeps_gives_back_and_acknowledges(aws: Moto) -> None:
     url = boto3.client("sqs", **aws.client).create_queue(QueueName="anneal.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
     queue = SqsQueue(url)

@@ -16,6 +16,8 @@ from handler.render.documents import documents, parse
 from tests.unit.render.go_yaml_golden import GOLDEN
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 
 def _value(text: str, path: str = "a.yaml") -> Any:
     ((_, value),) = parse(text.encode(), path)
@@ -228,7 +230,6 @@ _JSON = st.recursive(
 )
 
 
-@pytest.mark.slow
 @given(_JSON)
 def test_json_read_as_yaml_says_the_same(value: Any) -> None:
     text = json.dumps(value)

@@ -15,6 +15,8 @@ from handler.config.yaml_nodes import MAX_DEPTH
 from handler.model.outside_inputs import APIS, VALUES, NothingOutside
 from handler.render.placeholder_inputs import PlaceholderInputs, stood_in, with_placeholders
 
+pytestmark = pytest.mark.slow
+
 CANARY = "hunter2-canary"
 VALUE = f"""
 image: {{tag: {CANARY}}}

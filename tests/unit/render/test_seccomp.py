@@ -10,6 +10,8 @@ import pytest
 
 from handler.render import seccomp
 
+pytestmark = pytest.mark.slow
+
 ARCHITECTURES = {"x86_64": 62 | 0xC000_0000, "aarch64": 183 | 0xC000_0000}  # linux/audit.h: ELF machine, 64 bits, little-endian
 HEADERS = {
     "x86_64": ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"),

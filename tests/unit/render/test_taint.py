@@ -16,6 +16,8 @@ from handler.model.manifest import Manifest
 from handler.model.render import UnstableFields
 from handler.render.taint import with_hidden
 
+pytestmark = pytest.mark.slow
+
 SETS = ("placeholder", "substituting" * 5)
 
 

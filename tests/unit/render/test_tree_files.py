@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from handler.render.tree_files import TreeFiles
 from tests.fakes.source_tree import FakeTree
+
+pytestmark = pytest.mark.slow
 
 
 def taken(*directories: str) -> TreeFiles:

@@ -21,6 +21,8 @@ from handler.rollout.checks import CHECKS
 from handler.rollout.interfaces import SpecError
 from handler.state.record_format import seconds_of
 
+pytestmark = pytest.mark.slow
+
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["steps", "weight", "for", "x"]), inner, max_size=3),
@@ -87,7 +89,6 @@ def test_a_canary_needs_a_step_and_rising_weights() -> None:
     assert mistakes({"steps": same})[0] == ("steps[1].weight", "is 10, after 10")
 
 
-@pytest.mark.slow
 @given(ANYTHING)
 def test_any_canary_options_are_read_or_refused(raw: Any) -> None:
     for given_ in (raw, {"steps": raw}, {"steps": [raw]}):
@@ -171,7 +172,6 @@ def test_a_mark_is_read_as_it_was_written(mark: CanaryMark, text: str) -> None:
     assert CanaryMark.of(text) == mark
 
 
-@pytest.mark.slow
 @given(st.text() | st.from_regex(r"(hold|remove) [0-9]{1,4} [0-9TZ:.-]{0,30}.*"))
 def test_a_malformed_canary_mark_is_ignored(text: str) -> None:
     found = CanaryMark.of(text)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from handler.rollout.jsonpath import LONGEST, MOST, TooMany, Unreadable, compiled
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 # https://kubernetes.io/docs/reference/kubectl/jsonpath/, its example shortened
 NODES: dict[str, Any] = {
     "kind": "List",
@@ -137,7 +139,6 @@ def test_a_path_that_multiplies_is_given_up() -> None:
     assert compiled("{.a[*]}").find({"a": [0] * MOST}) == [0] * MOST
 
 
-@pytest.mark.slow
 def test_a_filter_that_multiplies_for_each_of_many_is_given_up() -> None:
     """Ten thousand looks for each of many items would take minutes, and a run that asks meanwhile whether it may go on waits as long."""
     tens = "[" + ",".join("0" * 10) + "]"
@@ -147,7 +148,6 @@ def test_a_filter_that_multiplies_for_each_of_many_is_given_up() -> None:
         compared.find({"items": [[[[[1]]]]] * 100})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("each", ["9", "'a'", "3:9"])
 def test_alternatives_that_find_nothing_are_looks_too(each: str) -> None:
     """Hundreds of them, asked of each item of a long list, would take minutes."""
@@ -166,7 +166,6 @@ _DOCUMENTS = st.recursive(
 )
 
 
-@pytest.mark.slow
 @given(path=st.lists(_PIECES, max_size=14).map("".join), document=_DOCUMENTS)
 @example(path="{.a[?(@==@)]}", document={"a": [1]})
 def test_whatever_stands_there_is_read_or_refused(path: str, document: Any) -> None:

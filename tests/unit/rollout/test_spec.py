@@ -20,6 +20,8 @@ from handler.rollout.checks import CHECKS as LITERAL
 from handler.rollout.spec import read
 from tests.unit.rollout.documents import CHECKS, KEYED, KEYS, LISTED, NEW, OLD, PLACE, SEED, groups, mistakes, spec
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_upstream_rollout_example() -> None:
     found = spec(SEED)
@@ -277,7 +279,6 @@ def test_unknown_keys_of_one_mapping_are_not_all_named() -> None:
     assert found[-1] == f"{PLACE}: spec.groups[0].steps[0]: has 45 more keys that are not known"
 
 
-@pytest.mark.slow
 def test_of_many_objects_some_are_named() -> None:
     keys = {f"web-{number:04}.yaml": KEYED["deployment"] for number in range(30_000)}
     step = {"object": "web-0003.yml", "action": "CreateOrUpdate"}
@@ -342,7 +343,6 @@ def test_a_list_may_not_stand_for_ever_so_many_steps() -> None:
         read(Manifest.of(yaml.safe_load(SEED) | {"spec": groups(step)}, PLACE), many, ACTIONS, CHECKS)
 
 
-@pytest.mark.slow
 def test_the_number_of_compared_fields_has_a_limit() -> None:
     """A step of a List compares for each of its items; a check without a list counts as one."""
     compare = {"fieldComparisons": {"expectedValues": [{"path": "{.metadata.name}", "value": {"static": "x"}}] * 49}}

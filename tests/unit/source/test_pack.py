@@ -22,6 +22,8 @@ from handler.source.host_limits import HostLimits
 from handler.source.pack import PackBroken, read_pack
 from infra.gitwork import run_git
 
+pytestmark = pytest.mark.slow
+
 LIMITS = HostLimits(objects=100, object=100_000, inflated=400_000)
 TEXT = b"kind: ConfigMap\n" * 50
 CHANGED = TEXT + b"one line more\n"
@@ -52,7 +54,6 @@ def test_objects_come_out_the_same_in_whatever_order_they_stand(order: list[int]
     assert read_pack(written(*(chain[place] for place in order)), LIMITS) == {oid(made): (BLOB, made) for made in contents}
 
 
-@pytest.mark.slow
 def test_a_chain_of_ten_thousand_deltas_is_followed_in_either_direction() -> None:
     contents = [b"%d" % number for number in range(10_001)]
     chain = [(3, contents[0])] + [(7, (bytes.fromhex(oid(base)), delta(base, made))) for base, made in itertools.pairwise(contents)]
@@ -60,7 +61,6 @@ def test_a_chain_of_ten_thousand_deltas_is_followed_in_either_direction() -> Non
         assert len(read_pack(written(*entries), replace(LIMITS, objects=20_000))) == 10_001
 
 
-@pytest.mark.slow
 def test_many_deltas_on_one_base_that_stands_last_are_each_applied_once() -> None:
     base = bytes(1 << 20)
     made = [b"%d" % number for number in range(5000)]
@@ -183,7 +183,6 @@ def test_a_pack_cut_anywhere_is_named_broken_whatever_its_checksum(real: bytes) 
                     read_pack(cut, REAL_LIMITS)
 
 
-@pytest.mark.slow
 def test_a_pack_with_one_byte_turned_anywhere_is_named_or_hashes_right(real: bytes) -> None:
     for place in range(len(real) - 20):
         for turned in (0x01, 0x80, 0xFF):

@@ -13,6 +13,8 @@ from semantic_version import NpmSpec, Version
 from handler.model.errors import ConfigInvalid
 from handler.source.tag_versions import HighestTag, VersionRange, order_of, overtakes
 
+pytestmark = pytest.mark.slow
+
 TAGS = (
     *("v0.9.0", "v1.0.0", "1.1.0", "v1.1.1-rc.1", "v1.2.0-rc.1", "v1.2.0-rc.2", "v1.2.0-rc.10", "v2.0.0-beta", "v2.0.0", "v10.0.0"),
     *("release-99", "latest", "v1", "v1.9", "v01.9.0"),
@@ -102,7 +104,6 @@ BLOCKS = st.tuples(st.sampled_from(["", "=", "<", "<=", ">", ">=", "^", "~"]), V
 RANGES = st.lists(st.lists(BLOCKS, min_size=1, max_size=3).map(" ".join), min_size=1, max_size=3).map(" || ".join)
 
 
-@pytest.mark.slow
 @given(RANGES, VERSIONS)
 def test_releases_are_judged_as_the_library_judges_them(text: str, version: tuple[int, int, int]) -> None:
     written = ".".join(map(str, version))
@@ -112,7 +113,6 @@ def test_releases_are_judged_as_the_library_judges_them(text: str, version: tupl
 PARTS = st.lists(st.integers(0, 20).map(str) | st.text("abz-", min_size=1, max_size=3), max_size=3)
 
 
-@pytest.mark.slow
 @given(VERSIONS, PARTS, VERSIONS, PARTS)
 def test_versions_are_ordered_as_the_library_orders_them(
     a: tuple[int, int, int], pre: list[str], b: tuple[int, int, int], post: list[str]
@@ -124,7 +124,6 @@ def test_versions_are_ordered_as_the_library_orders_them(
     assert (ours[0] < ours[1]) == (Version(first) < Version(second))
 
 
-@pytest.mark.slow
 def test_a_long_list_of_tags_is_not_kept() -> None:
     wanted = HighestTag("*")
     wanted.better(b"refs/tags/v0.0.0")

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from handler.source.text_merge import ALL_STEPS, LARGEST, MergeBudget
 from handler.source.text_merge import merged as merged_within
 
+pytestmark = pytest.mark.slow
+
 
 def merged(original: bytes, one: bytes, other: bytes) -> bytes | None:
     return merged_within(original, one, other, MergeBudget())
@@ -115,7 +117,6 @@ def edits(draw: st.DrawFn) -> tuple[bytes, bytes, bytes]:
     return end.join([*original, *([""] if last else [])]).encode(), versions[0], versions[1]
 
 
-@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(edits())
 def test_what_is_merged_here_is_what_git_merges(tmp_path_factory: pytest.TempPathFactory, case: tuple[bytes, bytes, bytes]) -> None:

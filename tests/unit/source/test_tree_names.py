@@ -12,6 +12,8 @@ from handler.model.errors import SourceRefused
 from handler.source.git_objects import read_tree
 from handler.source.tree_names import has_more, name_problem
 
+pytestmark = pytest.mark.slow
+
 OID = b"\x11" * 20
 
 
@@ -125,7 +127,6 @@ NAMES = st.sampled_from([b"a", b"b.yaml", b"..", b"", b"a/b", b"\xff", b".git"])
 ENTRIES = st.tuples(MODES, NAMES, st.sampled_from([b"\0", b""]), st.binary(min_size=18, max_size=21)).map(b"".join)
 
 
-@pytest.mark.slow
 @given(st.binary(max_size=200) | st.lists(ENTRIES, max_size=5).map(b"".join))
 def test_any_tree_is_read_or_refused_and_its_names_are_counted_before(data: bytes) -> None:
     try:

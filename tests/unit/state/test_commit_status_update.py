@@ -18,6 +18,8 @@ from handler.state.record import Attempt, HeldPlan, Run, State
 from handler.state.record_values import MOST_CHANGES, MOST_COMMITS
 from tests.unit.state.samples import NAMESPACE, NOON, TOKEN, TOOLING, blank
 
+pytestmark = pytest.mark.slow
+
 A, B, C = (digit * 40 for digit in "abc")
 READS = {A: "1" * 64, B: "2" * 64, C: "3" * 64}
 

@@ -24,6 +24,8 @@ from handler.state.summary import LONGEST, Summary
 from tests.unit.rows import each_row
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, full, sha, states
 
+pytestmark = pytest.mark.slow
+
 Body = dict[str, Any]
 
 
@@ -38,7 +40,6 @@ def test_nothing_that_is_not_recorded_has_a_key(state: State, keys: list[str]) -
     assert read(body) == state
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(states)
 def test_an_encoded_state_is_read_again_as_it_was(state: State) -> None:
@@ -112,7 +113,6 @@ def noise(count: int, length: int) -> tuple[str, ...]:
     return tuple("".join(source.choices("abcdefghijklmnopqrstuvwxyz0123456789/-", k=length)) for _ in range(count))
 
 
-@pytest.mark.slow
 def test_the_size_limit_drops_history_before_changed_subjects_and_declared_never() -> None:
     runs = tuple(Run(f"r{number}", "push", "applied", NOON, message=text) for number, text in enumerate(noise(20, 4000)))
     declared = tuple(Identity("", "ConfigMap", "shop", name.replace("/", "x")) for name in noise(3600, 200))
@@ -128,7 +128,6 @@ def test_the_size_limit_drops_history_before_changed_subjects_and_declared_never
     assert written.reads_paths == ("deploy",)
 
 
-@pytest.mark.slow
 def test_a_state_above_the_size_limit_that_cannot_be_trimmed_says_so() -> None:
     declared = tuple(Identity("", "ConfigMap", "shop", name.replace("/", "x")) for name in noise(6000, 240))
     with pytest.raises(StateInvalid, match="the record of 6000 objects needs"):
@@ -270,7 +269,6 @@ def test_a_broken_state_is_refused_by_name_with_the_way_out(name: str) -> None:
     assert all(problem.fix for problem in caught.value.problems)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("packed_text", [b"[" + b" " * 50_000_000 + b"]", b"["])
 def test_a_gzip_bomb_or_a_broken_one_is_refused(packed_text: bytes) -> None:
     body = encode(full(), NAMESPACE, TOOLING)
@@ -295,7 +293,6 @@ json_values = st.recursive(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_data_in_a_state_is_read_or_refused_but_never_crashes(data: st.DataObject) -> None:
@@ -315,7 +312,6 @@ def test_any_data_in_a_state_is_read_or_refused_but_never_crashes(data: st.DataO
     assert fitted(state, NAMESPACE, TOOLING)[0] == state
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", [*noise(1, 1200), "\u8a9e" * 1200], ids=["noise", "cjk"])
 def test_a_rollout_of_a_thousand_failed_steps_can_be_recorded(text: str) -> None:
     said = noise(1000, 1200) if text.isascii() else (text,) * 1000
@@ -331,7 +327,6 @@ def test_a_rollout_of_a_thousand_failed_steps_can_be_recorded(text: str) -> None
     assert written.reads_paths == ("deploy",)
 
 
-@pytest.mark.slow
 def test_the_size_limit_drops_what_steps_say_before_how_far_they_are() -> None:
     digests = [hashlib.sha256(str(number).encode()).hexdigest()[:12] for number in range(20_000)]
     stood = tuple(Stalled(digest, NOON) for digest in digests)

@@ -21,6 +21,8 @@ from handler.state.record_format import write_record
 from handler.state.store import fitted
 from tests.unit.state.samples import NAMESPACE, NOON, TOOLING, blank, sha
 
+pytestmark = pytest.mark.slow
+
 
 def progress(count: int, message: str = "") -> Progress:
     steps = (StepRecord("öne", f"step {number}", f"ConfigMap/shop/c{number}", "Canary", message=message) for number in range(count))
@@ -77,7 +79,6 @@ def test_a_record_with_a_long_rollout_is_read_without_the_decode_cache(count: in
     assert [step.started for step in state.rollout.steps].count(NOON) == 3
 
 
-@pytest.mark.slow
 def test_a_rollout_longer_than_can_be_read_is_written_with_shorter_messages() -> None:
     long = progress(40_000, message=sha() * 8)
     kept = fitted(blank(rollout=replace(long, steps=(*long.steps, replace(long.steps[0], group="x" * 5)))), NAMESPACE, TOOLING)[0].rollout

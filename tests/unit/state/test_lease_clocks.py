@@ -14,6 +14,8 @@ from handler.state.lease import HeldLease, LeaseLock
 from tests.fakes.clock import FakeClock, World
 from tests.fakes.objects import FakeObjects
 
+pytestmark = pytest.mark.slow
+
 workers = st.integers(0, 1)
 spans = st.sampled_from([1.0, 4.0, 10.0, 14.0, 16.0, 22.0])
 

@@ -20,6 +20,8 @@ from handler.state.record_format import seconds_of, stamp
 from handler.state.soak import COMMITS, MOST, glimpsed
 from tests.unit.state.samples import NAMESPACE, TOKEN, TOOLING, blank
 
+pytestmark = pytest.mark.slow
+
 START = 1_800_000_000.0
 DRIFT = 1800.0
 MINUTE = DRIFT / 10

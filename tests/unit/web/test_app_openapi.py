@@ -19,6 +19,8 @@ from tests.fakes.signed_webhooks import SECRETS, github_headers, github_push
 from tests.unit.web.door_with_runs import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
 from tests.unit.web.openapi_schema import APP, BEARER, DOCUMENT, declared
 
+pytestmark = pytest.mark.slow
+
 OPERATIONS = schemathesis.openapi.from_wsgi("/api/openapi.json", APP, headers=BEARER)
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
@@ -28,7 +30,6 @@ def client() -> FlaskClient:
     return door().test_client()
 
 
-@pytest.mark.slow
 def test_the_document_is_openapi() -> None:
     validate(DOCUMENT)
     assert DOCUMENT["openapi"].startswith("3.1.")
@@ -65,7 +66,6 @@ REAL = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("url", "path", "status"), REAL)
 def test_real_answers_have_the_form_that_is_told(client: FlaskClient, url: str, path: str, status: int) -> None:
     for body, secret in ((github_push(), "GITHUB"), (github_push(), "CI"), (github_push("https://git.example.com/a/b"), "GITHUB")):
@@ -90,14 +90,12 @@ def test_a_form_with_one_key_too_many_would_be_noticed() -> None:
     assert not Draft202012Validator(schema).is_valid(refusal | {"inside": 1})
 
 
-@pytest.mark.slow
 @OPERATIONS.parametrize()
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_whatever_is_sent_is_answered_as_told(case: schemathesis.Case[Any]) -> None:
     case.validate_response(case.call(headers=BEARER), checks=CHECKS)
 
 
-@pytest.mark.slow
 @OPERATIONS.parametrize()
 @settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_without_a_token_nothing_but_health_is_answered(case: schemathesis.Case[Any]) -> None:

@@ -12,6 +12,8 @@ from handler.web.connection_limits import Bounds
 from handler.web.gunicorn_worker import ACTS, EVENTS, LOOKS, PAGES, POOLS, READS, READY, SPARE, THREADS, _bounds, _patience, _pool
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 
 def test_reads_have_a_quarter_of_the_threads_and_deliveries_most_and_pages_have_theirs_beside() -> None:
     beside = sum(POOLS[pool] for pool in (PAGES, LOOKS, ACTS, EVENTS))
@@ -70,7 +72,6 @@ def test_streams_take_none_of_the_descriptors_of_deliveries(monkeypatch: pytest.
     assert raised == [(min(Bounds().connections + SPARE + 128, hard), hard)]
 
 
-@pytest.mark.slow
 def test_a_door_without_a_page_loads_nothing_of_it() -> None:
     code = "import sys, handler.web.__main__, handler.web.bootstrap; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

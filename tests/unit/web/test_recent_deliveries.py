@@ -10,6 +10,8 @@ from handler.model.event import Decision, Event, RefChange
 from handler.web import recent_deliveries
 from handler.web.recent_deliveries import RecentDeliveries
 
+pytestmark = pytest.mark.slow
+
 EVENT = Event("github", "push", "1", ("https://git.example.com/acme/shop",), (RefChange("refs/heads/x", "a" * 40),), actor="ada")
 
 
@@ -22,7 +24,6 @@ def ignored(count: int, said: str = "it follows refs/heads/main, and refs/heads/
     return [Decision(f"t{number}", matched=False, reason=said, change=EVENT.changes[0]) for number in range(count)]
 
 
-@pytest.mark.slow
 def test_the_memory_of_deliveries_is_bounded_by_decisions_and_not_by_deliveries_alone(known: RecentDeliveries) -> None:
     few, many = ignored(5), ignored(1000)
     tracemalloc.start()

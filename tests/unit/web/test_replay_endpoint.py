@@ -15,6 +15,8 @@ from handler.web.app import create_app
 from tests.fakes.signed_webhooks import SECRETS, SHA, Kept, door_secrets, door_settings
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def queue() -> Kept:

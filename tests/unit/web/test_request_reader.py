@@ -13,6 +13,8 @@ from handler.web.gunicorn_settings import SETTINGS
 from handler.web.request_reader import FRAMING, MOST_HEAD, RequestReader
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 MOST = 100_000
 STEPS = (1, 2, 3, 7, 10**9)
 CHUNKED = b"POST /p HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -62,7 +64,6 @@ def test_bytes_after_the_content_length_are_no_part_of_the_request(sent: bytes, 
     assert (request.path, request.body.read()) == ("/p", b"ab")
 
 
-@pytest.mark.slow
 @each_row("step", STEPS)
 @each_row(
     ("sent", "error"),

@@ -19,6 +19,8 @@ from tests.fakes.signed_webhooks import INFRA, SECRETS, Kept, door_secrets, door
 from tests.unit.rows import each_row
 from tests.unit.web.door_with_runs import ENDED, FAILED, QUEUED, RECORDED, RUNNING, door
 
+pytestmark = pytest.mark.slow
+
 READS = (
     "/api/targets",
     "/api/targets/shop-prod",
@@ -49,7 +51,6 @@ def found(response: TestResponse) -> Any:
     return response.get_json()
 
 
-@pytest.mark.slow
 @each_row("path", [*READS, "/api/targets/nobody", "/api/runs/nobody.1", "/api/runs/x", "/api/deliveries?target=nobody"])
 @each_row("header", [None, "", "Bearer", "Bearer wrong-token-wrong-token", "Basic YTpi", "Bearer é", "Bearer " + "a" * 9000])
 def test_without_a_token_every_read_is_answered_401(client: FlaskClient, path: str, header: str | None) -> None:
@@ -208,7 +209,6 @@ def test_refused_deliveries_evict_only_refused_deliveries(client: FlaskClient, m
     assert len(found(get(client, "/api/deliveries?limit=2"))["process"]) == 2
 
 
-@pytest.mark.slow
 def test_many_wrong_tokens_are_counted_and_lock_nobody_out(client: FlaskClient, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(300):
         header = {"Authorization": f"Bearer wrong-token-{number:06}"}

@@ -25,6 +25,8 @@ from tests.unit.state.samples import blank, sha
 from tests.unit.web.door_with_runs import never
 from tests.unit.web.openapi_schema import declared
 
+pytestmark = pytest.mark.slow
+
 TRIGGER = TriggerSettings(ResourceTrigger("widget", (WatchedResource("widget", "example.com/v1", "Widget"),)))
 LIST = "/api/targets/shop-prod/instances"
 MAIN = "shop-prod.shop.main"

@@ -19,6 +19,8 @@ from tests.fakes.host_webhooks import COMMIT, KEYS, ONE_OF_EACH, PROOF, PROVIDER
 from tests.fakes.signed_webhooks import Kept
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 REFUSED: dict[str, Any] = {
     "matched": [],
     "ignored": [],

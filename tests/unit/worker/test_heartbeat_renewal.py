@@ -17,6 +17,8 @@ from handler.worker.heartbeat_renewal import HeartbeatRenewal, server_name
 from tests.fakes.objects import FakeObjects
 from tests.patience import until
 
+pytestmark = pytest.mark.slow
+
 EAST, WEST = Cluster(SecretRef(file="east")), Cluster(SecretRef(file="west"))
 NOW = 1_900_000_000.0
 
@@ -106,7 +108,6 @@ def test_health_is_vouched_for_by_both_ways_to_a_cluster_or_by_none(clusters: Cl
     until(lambda: clusters.lease(EAST).read().watched)
 
 
-@pytest.mark.slow
 def test_health_is_vouched_for_as_soon_as_it_is_watched_and_for_three_intervals(
     clusters: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,8 @@ from tests.fakes.sqs_side import SHA, Side
 from tests.fakes.worker_parts import parts_of
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_settled_message_is_acknowledged_and_another_comes_again_with_back_off(side: Side) -> None:
     side.push("shop", "d1")
@@ -222,7 +224,6 @@ def test_an_unusable_message_ends_as_a_dead_letter_while_others_go_on(side: Side
     assert [each["received"] for each in told] == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.slow
 def test_an_unreadable_message_blocks_its_group_only_until_it_is_a_dead_letter(side: Side) -> None:
     for number in range(10):
         side.sqs.send([SqsEntry("{odd", "shop", f"odd{number}")])

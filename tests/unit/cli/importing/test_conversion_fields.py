@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from handler.cli.importing.conversion import convert
 from handler.cli.importing.custom_resource import CustomResource
 from tests.unit.cli.importing.crd_fields import FIELDS
 from tests.unit.cli.importing.custom_resources import ARGOCD, HELM, KUSTOMIZE, SOURCE, app, chart, git, ks, made, release, repo, unsaid
 from tests.unit.rows import each_row
+
+pytestmark = pytest.mark.slow
 
 BESIDE: dict[str, list[Any]] = {
     "Kustomization": [git()],

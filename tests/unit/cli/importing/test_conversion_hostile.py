@@ -6,6 +6,7 @@ import copy
 import json
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from handler.cli.importing.custom_resource import leaves
 from handler.cli.importing.output import document, facts
 from tests.unit.cli.importing.custom_resources import ARGOCD, app, chart, converted, git, ks, made, notes, read, release, repo, unsaid
 from tests.unit.rows import each_row
+
+pytestmark = pytest.mark.slow
 
 WHOLE = [
     git(secretRef={"name": "login"}, verify={"mode": "HEAD"}, ignore="*.md"),

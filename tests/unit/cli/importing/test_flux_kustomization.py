@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from handler.config.decryption import Decryption
 from handler.config.git_settings import BasicAuth, Repository, RepositoryAuth, Revision, SecretRef, SshAuth
 from handler.config.post_build import PostBuild, SubstituteFrom
@@ -12,6 +14,8 @@ from handler.config.settings import Cluster, HealthCheckExpr, IgnoreRule, Ignore
 from handler.config.settings_shape import Json
 from tests.unit.cli.importing.custom_resources import GIT_URL, converted, git, ks, lost, notes, read, settings_of, target, unsaid
 from tests.unit.rows import each_row
+
+pytestmark = pytest.mark.slow
 
 SSH = "ssh://git@git.example.com/acme/shop"
 

@@ -20,6 +20,8 @@ from tests.fakes.apiserver.connection import Reply, straight
 from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.apply.planned_target import MAPS, TARGET, Lease, PlannedTarget, after, answering, before, both, config_map, outcomes
 
+pytestmark = pytest.mark.slow
+
 RECREATE = {"anneal.dev/recreate": "allow"}
 
 

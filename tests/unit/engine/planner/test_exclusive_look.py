@@ -22,6 +22,8 @@ from tests.fakes.apiserver.connection import Reply
 from tests.unit.engine.apply.planned_target import MAPS, TARGET, PlannedTarget, before, config_map, ours
 from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, NOON, Watched, due, stray
 
+pytestmark = pytest.mark.slow
+
 AFTER = f"isn't declared in exclusive namespace shop; deleted after {stamp(NOON + HOUR)}"
 SINCE = f"isn't declared in exclusive namespace shop since {stamp(NOON)}"
 

@@ -18,6 +18,8 @@ from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.apply.planned_target import MAPS, PlannedTarget, config_map, ours
 from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, Watched, due, fates, stray
 
+pytestmark = pytest.mark.slow
+
 SAID = "isn't declared in exclusive namespace shop; kept: "
 CLAIMS = "/api/v1/namespaces/shop/persistentvolumeclaims"
 PODS = "/api/v1/namespaces/shop/pods"

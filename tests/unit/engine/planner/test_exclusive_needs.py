@@ -23,6 +23,8 @@ from tests.fakes.apiserver.kinds import VERBS, WORKLOADS, Served
 from tests.unit.engine.apply.planned_target import MAPS, PlannedTarget, config_map, ours
 from tests.unit.engine.planner.watched_namespace import EXCLUSIVE, HOUR, NOON, Watched, fates, stray
 
+pytestmark = pytest.mark.slow
+
 Body = dict[str, Any]
 ROOT = "/apis/{}/namespaces/shop/{}"
 APPS = ROOT.format("apps/v1", "deployments")

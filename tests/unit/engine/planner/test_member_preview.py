@@ -19,6 +19,8 @@ from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.apply.planned_target import MAPS, TARGET, Body, PlannedTarget, answering, config_map
 from tests.unit.engine.planner.previewed_target import Previewed
 
+pytestmark = pytest.mark.slow
+
 KEPT, LEFT = "kustomize.toolkit.fluxcd.io/ssa", "kustomize.toolkit.fluxcd.io/reconcile"
 Shown = list[tuple[str, str, str]]
 

@@ -17,6 +17,8 @@ from tests.fakes.apiserver.connection import Reply
 from tests.unit.engine.apply.planned_target import MAPS, TARGET, Body, PlannedTarget, answering, config_map, ours, outcomes
 from tests.unit.engine.planner.previewed_target import Previewed
 
+pytestmark = pytest.mark.slow
+
 SECRETS = "/api/v1/namespaces/shop/secrets"
 
 

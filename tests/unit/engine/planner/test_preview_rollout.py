@@ -28,6 +28,8 @@ from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.apply.planned_target import APPLYSET, MAPS, TARGET, Body, PlannedTarget, config_map, ours
 
+pytestmark = pytest.mark.slow
+
 SECRETS = "/api/v1/namespaces/shop/secrets"
 KINDS = frozenset({GroupKind("", "ConfigMap"), GroupKind("", "Secret"), GroupKind("", "Namespace")})
 FEW = Prune(hold_above=HoldAbove(1, 0.1))

@@ -18,6 +18,8 @@ from tests.fakes.apiserver.connection import Reply
 from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.apply.planned_target import MAPS, TARGET, Body, PlannedTarget, answering, before, config_map, ours
 
+pytestmark = pytest.mark.slow
+
 SETS, CLAIMS = "/apis/apps/v1/namespaces/shop/statefulsets", "/api/v1/namespaces/shop/persistentvolumeclaims"
 KINDS = [GroupKind("apps", "StatefulSet"), GroupKind("", "PersistentVolumeClaim")]
 DENIED = (

@@ -27,6 +27,8 @@ from handler.plan.rollout import roll
 from handler.rollout.checks import CHECKS
 from tests.fakes.apiserver import ApiServer, FakeConnection
 
+pytestmark = pytest.mark.slow
+
 Body = dict[str, Any]
 APPLYSET = applyset_id("anneal-shop", "anneal-system")
 RECORDED = frozenset({GroupKind("", "ConfigMap")})

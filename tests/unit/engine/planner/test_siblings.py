@@ -23,6 +23,8 @@ from tests.fakes.engine import SHOP, cluster
 from tests.unit.engine.two_targets import A, B, Bench, X, change_of, document
 from tests.unit.plan.samples import desired
 
+pytestmark = pytest.mark.slow
+
 A_SET = ApplySetId(applyset_id(state_name("a"), "anneal-system"))
 LIVE, MERGE = "/api/v1/namespaces/shop/configmaps/x", "application/merge-patch+json"
 
@@ -160,7 +162,6 @@ def test_two_kubeconfigs_of_one_cluster_uid_lead_to_siblings() -> None:
     assert bench.owner() == "b"
 
 
-@pytest.mark.slow
 def test_objects_of_a_target_on_a_silent_cluster_are_kept_and_others_pruned() -> None:
     """A fleet of clusters goes on pruning what none declares while one of them is down."""
     second = cluster()
@@ -184,7 +185,6 @@ def test_objects_of_a_target_on_a_silent_cluster_are_kept_and_others_pruned() ->
     assert bench.live() is None
 
 
-@pytest.mark.slow
 def test_objects_of_a_target_on_a_silent_cluster_arent_taken_over() -> None:
     server = cluster()
     bench = two_clusters(server)

@@ -13,6 +13,8 @@ from tests.fakes.apiserver.server import Asked
 from tests.fakes.engine import cluster
 from tests.unit.engine.two_targets import Bench, X, document
 
+pytestmark = pytest.mark.slow
+
 MAPS = "/api/v1/namespaces/shop/configmaps"
 HOOK = {"annotations": {"argocd.argoproj.io/hook": "PreSync"}}
 

@@ -13,6 +13,8 @@ from handler.model.result import Outcome
 from tests.fakes.engine import SHOP, cluster
 from tests.unit.engine.promoting_targets import SOAK, Line, following
 
+pytestmark = pytest.mark.slow
+
 MOVED = Identity("", "ConfigMap", "shared", "moved")
 
 

@@ -15,6 +15,8 @@ from handler.state.record import Attempt, Pin, Suspend
 from tests.fakes.engine import SHOP, engine, state_of
 from tests.unit.engine.two_targets import A, B, Bench, X, change_of, document
 
+pytestmark = pytest.mark.slow
+
 THEN = "2026-03-01T12:00:00Z"
 
 
@@ -52,7 +54,6 @@ def test_a_siblings_applied_commit_is_read_from_its_record_without_a_render(benc
     assert "was last brought to" in change_of(bench.run("b")).reason
 
 
-@pytest.mark.slow
 def test_objects_of_a_siblings_open_attempt_arent_pruned(bench: Bench) -> None:
     """Its run resolved the head before another commit dropped x, and goes on to that: x deleted now would be made anew, empty."""
     bench.push(b={"x": document("x")})
@@ -80,7 +81,6 @@ def test_no_sibling_is_rendered_after_the_first_that_declares_it(bench: Bench) -
     assert not any(path.endswith("/configmaps/anneal-c") for _, path in bench.sent)
 
 
-@pytest.mark.slow
 def test_what_the_pin_of_a_suspended_sibling_declares_is_kept(bench: Bench, old: str) -> None:
     """A person asked it to go back while it was suspended, on a commit that doesn't declare x; resumed, it goes there."""
     bench.push(a={"z": document("z")})

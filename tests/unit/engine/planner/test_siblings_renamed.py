@@ -15,6 +15,8 @@ from handler.state.record import Suspend
 from tests.fakes.engine import engine
 from tests.unit.engine.two_targets import A, Bench, X, document
 
+pytestmark = pytest.mark.slow
+
 Y = Identity("", "ConfigMap", "shop", "y")
 
 

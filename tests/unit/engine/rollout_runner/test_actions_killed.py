@@ -11,8 +11,9 @@ from tests.fakes.apiserver.connection import Reply, Way, straight
 from tests.unit.engine.in_memory_cluster import DONE, GROUPS, NAMES, InMemoryCluster, assert_carried_out, planted, wanted
 from tests.unit.engine.killed_runs import Killed, killed
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
 def test_a_kill_at_any_request_leaves_nothing_done_twice_and_nothing_lost(done: bool) -> None:
     kills = 0
@@ -29,7 +30,6 @@ def test_a_kill_at_any_request_leaves_nothing_done_twice_and_nothing_lost(done: 
     assert kills > len(fake.written) > 5  # each object's write and the records between, of which some share a write
 
 
-@pytest.mark.slow
 def test_a_rollout_that_is_killed_twice_at_the_same_request_ends_all_the_same() -> None:
     for number in range(1, 60, 3):
         fake = planted()

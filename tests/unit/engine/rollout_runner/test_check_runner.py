@@ -21,6 +21,8 @@ from handler.rollout.checks import CHECKS
 from handler.rollout.interfaces import Judged, Options, Probe, Scene, Verdict
 from tests.unit.engine.in_memory_journal import Kept
 
+pytestmark = pytest.mark.slow
+
 THING = Resource("example.com", "v1", "Thing", "things", namespaced=True)
 IDENTITY = Identity("example.com", "Thing", "shop", "web")
 BEGAN = 1_000.0
@@ -289,7 +291,6 @@ def compares(name: str, path: str, count: int = 100) -> Check:
     return Check("fieldComparisons", name, options)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "status"),
     [
@@ -313,7 +314,6 @@ def test_all_comparisons_of_a_step_share_what_one_look_at_its_object_may_cost(pa
     assert said.startswith("a.yaml:1: Thing/shop/web: many 0: the step's checks look at more than 200,000 values of its object at once")
 
 
-@pytest.mark.slow
 def test_each_look_at_the_object_has_the_same_effort_anew() -> None:
     live = {"metadata": {"name": "web"}, "status": {"items": [{"x": 1}] * 500}}
     waits = Waiting(*[live] * 20, 3601)

@@ -17,6 +17,8 @@ from tests.fakes.engine import state_of
 from tests.unit.engine.in_memory_cluster import DONE, MAPS, InMemoryCluster, config_map, group, step
 from tests.unit.engine.killed_runs import killed
 
+pytestmark = pytest.mark.slow
+
 NOON = 1_800_000_000.0
 
 
@@ -64,7 +66,6 @@ def as_before(fake: InMemoryCluster) -> None:
         fake.server.must(Asked("PATCH", f"{MAPS}/migrate", query, body, "application/apply-patch+yaml", ""))
 
 
-@pytest.mark.slow
 def test_a_second_rollout_in_the_same_second_runs_its_own_hooks() -> None:
     fake = planned_hooks()
     first, uid = forced(fake), fake.uid("migrate")
@@ -74,7 +75,6 @@ def test_a_second_rollout_in_the_same_second_runs_its_own_hooks() -> None:
     assert fake.deleted == {f"migrate {uid}": 1}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("older", [False, True], ids=["ours", "the version before"])
 def test_a_killed_rollout_goes_on_with_its_hooks_whichever_version_began_it(older: bool) -> None:
     kills = 0

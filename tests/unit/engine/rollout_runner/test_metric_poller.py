@@ -14,6 +14,8 @@ from handler.model.rollout import Moments, Sample
 from handler.prometheus.client import MetricsUnavailable
 from tests.patience import PATIENCE, until
 
+pytestmark = pytest.mark.slow
+
 
 class Slow:
     """Answers when it is let go. `asked`: so many times."""

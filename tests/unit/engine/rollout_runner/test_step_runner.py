@@ -20,6 +20,8 @@ from tests.patience import PATIENCE
 from tests.unit.engine.in_memory_journal import Acts, begun, go, group, held_up, identity, once_all_began, raising, record, refused, step
 from tests.unit.state.samples import NOON
 
+pytestmark = pytest.mark.slow
+
 
 # --- order
 def test_steps_and_groups_go_one_after_the_other_and_each_begins_and_ends_in_the_record_first() -> None:

@@ -20,6 +20,8 @@ from tests.fakes.engine import state_of
 from tests.patience import PATIENCE
 from tests.unit.engine.in_memory_cluster import MAPS, InMemoryCluster, group, step
 
+pytestmark = pytest.mark.slow
+
 
 class Impatient:
     """A place that may not be rested in."""
@@ -108,7 +110,6 @@ def test_a_step_of_which_nothing_has_changed_for_too_long_fails_though_no_run_wa
     assert [(recorded(fake, name).outcome, recorded(fake, name).stood) for name in "ab"] == [("failed", ()), ("skipped", ())]
 
 
-@pytest.mark.slow
 def test_a_clock_that_is_set_back_during_a_wait_makes_it_no_longer(fake: InMemoryCluster) -> None:
     begun: list[float] = []
     stop = threading.Event()

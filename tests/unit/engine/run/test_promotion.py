@@ -17,6 +17,8 @@ from handler.state.soak import Soak
 from tests.fakes.apiserver.server import Asked
 from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def line() -> Line:

@@ -15,6 +15,8 @@ from handler.state.record_format import stamp
 from tests.fakes.engine import SHOP
 from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
+pytestmark = pytest.mark.slow
+
 PROMOTE = "anneal promote prod --commit COMMIT"
 LOOK = "anneal status staging"
 

@@ -13,6 +13,8 @@ from handler.model.result import Outcome
 from tests.fakes.engine import engine
 from tests.unit.engine.promoting_targets import MINUTE, PROD, SOAK, STAGING, Line, following, promoted_once
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def line() -> Line:
@@ -134,7 +136,6 @@ def test_where_a_record_cannot_be_read_only_force_brings_a_commit_that_is_named(
     assert (line.state("prod").commit, line.value("prod"), line.state("prod").pin) == (second, "2", None)
 
 
-@pytest.mark.slow
 def test_one_that_finds_a_run_under_way_says_that_nothing_was_promoted_and_what_is_at_once(line: Line) -> None:
     second = line.commit("2")
     line.done("staging")

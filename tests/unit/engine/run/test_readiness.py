@@ -21,6 +21,8 @@ from handler.state.record_values import DependencyWait, Obstacle, RunOnce
 from handler.state.summary import Summary
 from tests.unit.state.samples import NOON, blank, sha
 
+pytestmark = pytest.mark.slow
+
 NOW = seconds_of(NOON)
 HAS, HEAD = sha("a"), sha("b")
 SETTINGS, OTHER = "c" * 64, "d" * 64

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from handler.config.settings import Target
 from handler.model.result import Outcome
 from tests.fakes.engine import SHOP
 from tests.unit.engine.promoting_targets import MINUTE, SOAK, Line, following
+
+pytestmark = pytest.mark.slow
 
 
 def target(name: str, **more: Any) -> Target:

@@ -19,6 +19,8 @@ from tests.fakes.engine import ONE, state_of
 from tests.unit.engine.in_memory_cluster import DONE, GROUPS, NAMES, InMemoryCluster, config_map, planted, wanted
 from tests.unit.engine.killed_runs import Death, Killed, killed
 
+pytestmark = pytest.mark.slow
+
 HOOK = {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"}
 
 
@@ -60,7 +62,6 @@ def test_a_recovery_writes_what_differs_and_deletes_nothing(rolled: InMemoryClus
     assert state.history[0].message == found.message
 
 
-@pytest.mark.slow
 def test_after_a_recovery_the_next_run_prunes_what_a_step_deletes(rolled: InMemoryCluster) -> None:
     uid = rolled.uid("anew")
     first = rolled.run("tick")
@@ -77,7 +78,6 @@ def test_after_a_recovery_the_next_run_prunes_what_a_step_deletes(rolled: InMemo
     assert set(rolled.outcomes().values()) == {"done"}
 
 
-@pytest.mark.slow
 def test_force_is_honoured_by_the_run_after_a_recovery(rolled: InMemoryCluster) -> None:
     """Neither's plan hides anything: what the first shows as kept stays, and what it leaves out isn't begun."""
     uid = rolled.uid("anew")
@@ -113,7 +113,6 @@ def test_a_recovery_without_prune_does_not_say_that_the_next_run_prunes(rolled: 
     assert "doesn't declare" not in found.message
 
 
-@pytest.mark.slow
 def test_a_killed_recovery_stays_a_recovery(rolled: InMemoryCluster) -> None:
     rolled.push(wanted("3"), *GROUPS)
     death = rolled.meet = Death(6, done=True)
@@ -144,7 +143,6 @@ def test_a_hook_of_a_recovery_deletes_nothing() -> None:
     assert (fake.uid("migrate"), dict(fake.deleted)) == (uid, {})
 
 
-@pytest.mark.slow
 def test_a_first_rollout_that_was_killed_anywhere_is_no_recovery() -> None:
     kills = 0
     for number in range(1, 200):

@@ -26,6 +26,8 @@ from handler.state.record import Pin, Refusal
 from tests.fakes.engine import pushed
 from tests.fakes.git_host import GitHost
 
+pytestmark = pytest.mark.slow
+
 NOON = "2026-03-01T12:00:00Z"
 OLD, PUSHED, UNKNOWN = "d" * 40, "e" * 40, "f" * 40
 

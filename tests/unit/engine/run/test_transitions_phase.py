@@ -22,6 +22,8 @@ from handler.state.summary import Summary
 from tests.unit.engine.canary_scenario import CanaryScenario
 from tests.unit.engine.state_samples import COMMIT, INPUTS, LATER, NOON, NOW, PAST_NOON, planned, state
 
+pytestmark = pytest.mark.slow
+
 ROLLED = Inputs(replace(INPUTS.prepared, planned_rollout=PlannedRollout(Rollout("r", (Group("one", ()),)))), "settings")
 APPLIED = RunStatus("applied", NOON)
 FAILED = RunStatus("failed", NOON, message="no room", failures=2, code="rollout-failed", who="author")
@@ -61,7 +63,6 @@ def test_force_after_a_failed_wait_waits_anew(status: RunStatus, force: bool, ke
 
 
 # --- a canary between runs that may not wait
-@pytest.mark.slow
 def test_a_canary_that_is_held_is_rolling_out_between_runs_and_says_its_share() -> None:
     trial = CanaryScenario.held()
     began = trial.state.status.since

@@ -25,6 +25,8 @@ from tests.fakes.git_host import GitHost, HostSource
 from tests.unit.engine.rendering import CHART, Elsewhere, FromElsewhere, rendering
 from tests.unit.engine.waiting_run import HEAD, NOON, Scene
 
+pytestmark = pytest.mark.slow
+
 OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: other}\n"
 
 
@@ -179,7 +181,6 @@ def test_a_request_by_hand_interrupts_the_wait_without_a_look_at_the_host(scene:
     assert scene.asked == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("newer", [False, True])
 def test_a_wait_that_a_pin_has_ended_keeps_its_beginning(scene: Scene, *, newer: bool) -> None:
     run = scene.wait()

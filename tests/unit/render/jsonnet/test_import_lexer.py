@@ -8,6 +8,8 @@ from handler.model.errors import Problem
 from handler.render.frames import encode
 from handler.render.jsonnet.import_lexer import Import, decode_imports, encode_imports, imports, literal
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """local a = import 'a"b.libsonnet'; // import 'no'
 # import "no"
 /* import 'no' * / */

@@ -13,6 +13,8 @@ from handler.render.variables.expression_budget import ExpressionBudget, Express
 from tests.unit.render.variables.flux_golden import TEXTS
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 
 def made(text: str, unknown: str | None = None, **values: str) -> str:
     return expanded(text, Variables(values, unknown), ExpressionBudget()).text

@@ -16,6 +16,8 @@ from handler.rollout.checks.prometheus import Threshold, bound, worst
 from handler.rollout.interfaces import Judged, SpecError, Verdict
 from tests.unit.rollout.checks.scenes import SINCE, Metrics, begun, mistakes, moment
 
+pytestmark = pytest.mark.slow
+
 ASKED = {"query": "errors", "is": "< 0.01"}
 PASSED, PENDING, FAILED = Verdict.PASSED, Verdict.PENDING, Verdict.FAILED
 

@@ -8,6 +8,8 @@ from handler.model.errors import ChartChanged
 from handler.model.outside_inputs import ChartReference, FetchedChart, KnownChart
 from handler.source.charts.chart_pins import KEPT, ChartPins
 
+pytestmark = pytest.mark.slow
+
 URL = "https://charts.example.com/stable"
 A, B, C = (f"sha256:{letter * 64}" for letter in "abc")
 EXACT, RANGE = ChartReference(URL, "web", "1.2.0"), ChartReference(f"{URL}/", "web", "^1")

@@ -14,6 +14,8 @@ from handler.source.signatures.openpgp import Certificate, read_certificates, ve
 from handler.source.signatures.signed_commit import Unproven
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nSubject\n"
 
 
@@ -31,7 +33,6 @@ OTHER, OTHERS = made()
 GOOD = sign(RELEASE.signer(), PAYLOAD, mode=SignatureMode.DETACHED, armor=False)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("suite", [CipherSuite.Cv25519, CipherSuite.P384, CipherSuite.RSA3k])
 @pytest.mark.parametrize("profile", [Profile.RFC4880, Profile.RFC9580])
 def test_each_kind_of_key_signs_this_payload_and_no_other(suite: CipherSuite, profile: Profile) -> None:
@@ -66,7 +67,6 @@ def test_a_bad_signature_before_a_good_one_doesnt_hide_it_and_seventeen_exceed_t
         verify(PAYLOAD, stranger * 16 + GOOD, [CERTIFICATE])
 
 
-@pytest.mark.slow
 def test_a_compressed_packet_is_not_unpacked() -> None:
     literal = b"b\0\0\0\0\0" + bytes(64 << 20)
     packet = b"\xcb\xff" + len(literal).to_bytes(4, "big") + literal
@@ -82,7 +82,6 @@ def test_any_other_packet_makes_it_malformed(tag: int) -> None:
             verify(PAYLOAD, bytes([0xC0 | tag, 1, 4]) + GOOD, [CERTIFICATE])
 
 
-@pytest.mark.slow
 @given(st.integers(0), st.integers(1, 255))
 def test_an_altered_signature_is_refused_by_name_or_is_still_one_of_this_payload(place: int, flipped: int) -> None:
     """Its unhashed part isn't protected (RFC 9580 5.2.3), so an alteration there changes nothing of whose it is."""
@@ -97,7 +96,6 @@ def test_an_altered_signature_is_refused_by_name_or_is_still_one_of_this_payload
         assert signer in fingerprints(CERTIFICATE)
 
 
-@pytest.mark.slow
 @given(st.integers(0), st.integers(1, 255))
 def test_an_altered_certificate_is_refused_by_name_or_vouches_for_nothing_else(place: int, flipped: int) -> None:
     altered = bytearray(bytes(CERTIFICATE.cert))
@@ -113,7 +111,6 @@ def test_an_altered_certificate_is_refused_by_name_or_vouches_for_nothing_else(p
         verify(PAYLOAD + b" ", GOOD, certificates)
 
 
-@pytest.mark.slow
 @given(st.binary(max_size=300))
 def test_any_bytes_are_refused_by_name(data: bytes) -> None:
     for text in (data, GOOD[:20] + data, b"\xc2\xff" + len(data).to_bytes(4, "big") + data, GOOD[: len(data) % len(GOOD)]):
@@ -121,7 +118,6 @@ def test_any_bytes_are_refused_by_name(data: bytes) -> None:
             verify(PAYLOAD, text, [CERTIFICATE])
 
 
-@pytest.mark.slow
 @given(st.text(max_size=200), st.binary(max_size=200))
 def test_any_key_is_read_or_refused_by_name(text: str, data: bytes) -> None:
     for armored in (text, "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n" + text + "\n-----END PGP PUBLIC KEY BLOCK-----\n"):

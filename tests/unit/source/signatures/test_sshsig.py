@@ -33,6 +33,8 @@ from tests.unit.source.signatures.ssh_signatures import (
     strings,
 )
 
+pytestmark = pytest.mark.slow
+
 GOOD = {
     "ed25519": frame(ED25519_BLOB, ed25519),
     "sha256": frame(ED25519_BLOB, ed25519, hashing=b"sha256"),

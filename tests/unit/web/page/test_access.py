@@ -16,6 +16,8 @@ from handler.config.secrets import Secret
 from handler.web.page.sessions import LIFE, Cookies
 from tests.fakes.page_visits import PAGE, PAGE_SECRETS, URL, Visits, another_key, the_page
 
+pytestmark = pytest.mark.slow
+
 OWN = {"Origin": URL, "Sec-Fetch-Site": "same-origin"}
 COOKIE = "__Host-anneal-session"
 

@@ -15,6 +15,8 @@ from tests.unit.rows import each_row
 from tests.unit.state.samples import NOON, blank, full, sha
 from tests.unit.web.page.records import NAME, facts_of
 
+pytestmark = pytest.mark.slow
+
 LATER = "2999-01-01T00:00:00Z"
 GOING = {"object": "Service/shop/old", "uid": "u1", "action": "prune", "deletes": True, "reason": "no longer declared"}
 STAYS = {"object": "Service/shop/web", "uid": "u2", "action": "unchanged", "deletes": False, "reason": ""}

@@ -24,6 +24,8 @@ from handler.web.page.live_feed import LiveFeed
 from handler.web.page.overview import OVERVIEW
 from tests.patience import until
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("shop", "web", "api")
 WRITTEN = tuple(Change(Action.UPDATE, Identity("", "ConfigMap", "shop", f"c{number}")) for number in range(3))
 
@@ -376,7 +378,6 @@ def test_what_may_not_be_seen_is_not_opened(feed: Feed, topic: str, seen: tuple[
     assert not feed.feed.open({"gunicorn.socket": Collected(feed.streams)}, topic, seen, time.time() + 60)
 
 
-@pytest.mark.slow
 def test_a_function_which_has_no_gunicorn_loads_the_feed() -> None:
     code = "import sys; sys.modules['gunicorn'] = None; import handler.web.page.live_feed"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -19,6 +19,8 @@ from handler.web.page.live_feed import LiveFeed
 from handler.web.page.overview import OVERVIEW
 from tests.patience import until
 
+pytestmark = pytest.mark.slow
+
 MAIN = "grafana.shop.main"
 
 

@@ -21,6 +21,8 @@ from tests.fakes.oidc_provider import Provider, provider, rsa
 from tests.fakes.page_visits import PAGE, URL, Visits, the_page
 from tests.unit.rows import each_row
 
+pytestmark = pytest.mark.slow
+
 PENDING = "__Host-anneal-sign-in"
 
 

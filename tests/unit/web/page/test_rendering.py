@@ -22,6 +22,8 @@ from tests.unit.rows import each_row
 from tests.unit.state.samples import API, NOON, full, sha, states
 from tests.unit.web.page.records import NAME, facts_of, row_of
 
+pytestmark = pytest.mark.slow
+
 EVIL = """"><script>alert(1)</script><img src=x onerror=alert(1)>'{{7*7}}javascript:alert(1)"""
 TARGET = door_settings().target(NAME)
 

@@ -19,6 +19,8 @@ from tests.unit.rows import each_row
 from tests.unit.state.samples import NOON, sha
 from tests.unit.web.page.page_door import GAP, LOST, OWN, RUN, Door, fields, get, post
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def door() -> Door:

@@ -13,6 +13,8 @@ from tests.unit.state.samples import NOON, sha
 from tests.unit.web.page.page_door import GAP, GOING, LOGS, ORPHANS, RUN, Door, get
 from tests.unit.web.page.records import facts_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def door() -> Door:

@@ -11,6 +11,8 @@ from tests.fakes.page_visits import URL
 from tests.unit.state.samples import NOON
 from tests.unit.web.page.page_door import Door, get, post
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def door() -> Door:

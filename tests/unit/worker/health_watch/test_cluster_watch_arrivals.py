@@ -23,6 +23,8 @@ from tests.fakes.worker_parts import remember
 from tests.unit.worker.health_watch.watched_objects import API, CLOCK, declaring, live, target
 from tests.unit.worker.health_watch.watched_scopes import Discovery
 
+pytestmark = pytest.mark.slow
+
 INTERVAL = 60.0
 TURN = 0.5
 
