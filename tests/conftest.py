@@ -48,6 +48,7 @@ BROWSERS = 2
 """At most so many run at once: each takes half a gigabyte, and with its page more than a core."""
 EXAMPLES = "ANNEAL_MODEL_EXAMPLES"
 """Asks for a search by chance; without it the same examples are tried each time, and no change fails by another's bad luck."""
+os.environ.setdefault("PYTEST_TIMEOUT", f"{10 * PATIENCE:g}")  # a hung test ends with its stacks; none comes near but those that say so
 DESCRIPTORS = 300
 """Above so many open ones, what earlier tests left open is closed: a shell's usual limit is 1,024."""
 PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}  # on a busy machine all takes long

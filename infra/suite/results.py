@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -80,9 +81,12 @@ class Results:
         (self.directory / "digests.json").write_text(json.dumps(known))
 
     def alone(self) -> dict[str, int]:
-        """Return, by file of tests, how many lines and branches of the product no other file runs."""
+        """Return, by file of tests, how many lines and branches of the product no other file runs; it must have been measured."""
         data = self.directory / "coverage.json"
-        return json.loads(data.read_text()) if data.exists() else {}
+        if not data.exists():
+            sys.exit("lines and branches haven't been counted: scripts/test --cost coverage table")
+        counted: dict[str, int] = json.loads(data.read_text())
+        return counted
 
     def files(self, promises: Mapping[str, str]) -> list[TestFile]:
         """Return every file with what was measured of it; `promises` are sentences with the test of each."""

@@ -8,8 +8,9 @@ from tests.e2e.conftest import Open
 from tests.e2e.documents import Document, config_map
 from tests.e2e.one_target import Shop, told
 from tests.e2e.rollback_commits import deployed, good, hanging
+from tests.patience import PATIENCE
 
-WAIT = Wait(timeout=120.0)
+WAIT = Wait(timeout=PATIENCE)
 """What works has time on any machine; what doesn't says so itself (`bad`)."""
 BACK = {"wait": WAIT, "rollback": Rollback(on_failure=True)}
 

@@ -11,8 +11,9 @@ from tests.e2e.documents import Document, stateful_set
 from tests.e2e.one_target import Shop, told
 from tests.e2e.rbac_rights import DEPLOYER, allow
 from tests.e2e.workload_status import fated
+from tests.patience import PATIENCE
 
-FAILS, PATIENT = Wait(timeout=30.0), Wait(timeout=110.0)
+FAILS, PATIENT = Wait(timeout=30.0), Wait(timeout=PATIENCE)
 """The bad revision never gets ready; the good ones have as long, too: a pod is ready within a second, on a machine that stalls later."""
 BACK = {"wait": FAILS, "rollback": Rollback(on_failure=True)}
 

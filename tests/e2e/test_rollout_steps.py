@@ -12,6 +12,7 @@ from tests.e2e.documents import config_map, definition, deployment, offer
 from tests.e2e.killed_runs import Wire
 from tests.e2e.one_target import DONE, Shop, told
 from tests.e2e.rollouts import assert_carried_out, everything, group, opened, outcomes, planted, step, written
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_objects_of_a_new_kind_may_come_at_once_when_the_step_of_their_definitio
 
 
 def test_a_deployment_whose_target_waits_is_waited_for_by_its_step(shop: Shop) -> None:
-    shop.configure(wait=Wait(timeout=60.0))
+    shop.configure(wait=Wait(timeout=PATIENCE))
     web, after = deployment(shop.name, "web", replicas=1), config_map(shop.name, "after")
     rollouts.push(shop, [web, after], group("one", step("CreateOrUpdate", web), step("CreateOrUpdate", after)))
     shop.applied()

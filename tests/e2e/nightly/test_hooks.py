@@ -13,7 +13,7 @@ from tests.e2e.documents import config_map, deployment, job
 from tests.e2e.hook_jobs import doomed, hook, steps, uid, waved
 from tests.e2e.object_history import Watching, is_available, is_complete
 from tests.e2e.one_target import PATH, Shop, told
-from tests.patience import until
+from tests.patience import PATIENCE, until
 
 HOOKS = Path(__file__).parents[2] / "unit" / "rollout" / "hooks"
 
@@ -142,7 +142,7 @@ def test_hooks_of_public_argo_cd_repositories_run_unchanged(open_shop: Open) -> 
 
 
 def test_a_wave_isnt_written_before_the_lower_one_is_healthy(open_shop: Open) -> None:
-    shop = open_shop(wait=Wait(timeout=120.0))
+    shop = open_shop(wait=Wait(timeout=PATIENCE))
     shop.create_namespace()
     old = config_map(shop.name, "old")
     shop.push(old)
