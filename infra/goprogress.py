@@ -98,12 +98,16 @@ def build(order: BuildOrder, target: Path, log: Log) -> None:
         compiling.wait(show)
 
 
+def cores() -> int:
+    """Return how many cores this process may use: a container or `taskset` may leave fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def parallelism() -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the flags and the environment by which compilers share the cores; nothing where the environment sets it, or Go does better."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if cores > FEW or "GOMAXPROCS" in os.environ or "-p" in os.environ.get("GOFLAGS", ""):
+    if cores() > FEW or "GOMAXPROCS" in os.environ or "-p" in os.environ.get("GOFLAGS", ""):
         return (), {}
-    return (f"-p={cores}",), {"GOMAXPROCS": "1"}
+    return (f"-p={cores()}",), {"GOMAXPROCS": "1"}
 
 
 class GoCommand:

@@ -17,8 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from infra.goprogress import cores
+
 RESULTS = Path(os.environ["ANNEAL_COST"])
-SIDE_BY_SIDE = os.cpu_count() or 1
+SIDE_BY_SIDE = cores()
 LONGEST = 240.0
 """A test that has not ended by then kills its mutant: it goes round in a circle."""
 _failed: list[str] = []

@@ -20,7 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-CORES = os.cpu_count() or 1
+from infra.goprogress import cores
+
+CORES = cores()
 UNIT, NIGHT = Path("tests/unit"), "nightly"
 COVERED = ("plan", "triggers")
 """The rooms of which every branch is promised."""
