@@ -57,7 +57,7 @@ class Measurement:
         self._try(self.mutants, lambda file: file.startswith(PURE))
 
     def rooms(self) -> None:
-        """Try what nothing pure kills on the tests of rooms, pages and the model: these cost more, so no cheapest gate has them for the rest."""
+        """Try what nothing pure kills on the tests of rooms, pages and the model: these cost more, so the gate needs none for the rest."""
         self._try(self._alive(), lambda file: not file.startswith((*PURE, "tests/e2e/")))
 
     def e2e(self) -> None:

@@ -24,42 +24,28 @@ from tests.packing import SESSION
 
 RESULTS = Path(os.environ["ANNEAL_COST"])
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-_known: set[int] = set()
 _TICKS = os.sysconf("SC_CLK_TCK")
 costs: dict[str, dict[str, Any]] = defaultdict(lambda: {"cpu": 0.0, "importing": 0.0, "wall": 0.0, "tests": 0, "failed": [], "seconds": {}})
 
 
 def used() -> float:
     """Return the CPU seconds of this process and its children, running or waited for, without the servers."""
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system + sum(_spent(child, 4) for child in _living())
+    spent, shared = os.times(), _servers()
+    living = sum(_of_tree(child) for child in _children(os.getpid()) if child not in shared)
+    return spent.user + spent.system + spent.children_user + spent.children_system + living
 
 
-def _living() -> set[int]:
-    """Return the processes below this one without the servers, in `_known` too: proc(5) may leave out some while others end."""
-    shared, found, parents = _servers(), {os.getpid()}, [os.getpid()]
-    while parents:
-        parent = parents.pop()
-        new = (_children(parent) | {child for child in _known if _parent(child) == parent}) - found - shared
-        found |= new
-        parents += new
-    _known.clear()
-    _known.update(found - {os.getpid()})
-    return _known
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # the process ends
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # this thread ends: the children of the others count
+                found += map(int, (thread / "children").read_text().split())
+    return found
 
 
-def _children(pid: int) -> set[int]:
-    with contextlib.suppress(OSError):
-        return {int(child) for each in Path(f"/proc/{pid}/task").iterdir() for child in (each / "children").read_text().split()}
-    return set()
-
-
-def _parent(pid: int) -> int:
-    """Return whose child a process is; 0: it has ended."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
+def _of_tree(pid: int) -> float:
+    return _spent(pid, 4) + sum(map(_of_tree, _children(pid)))
 
 
 def _spent(pid: int, fields: int) -> float:
