@@ -2,14 +2,192 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from handler.model.errors import AccessDenied
 from handler.triggers import WEBHOOKS
-from tests.fakes.host_webhooks import KEYS, Sample, accepted
-from tests.rooms.source.test_gitea_host import RECORDED, life  # noqa: F401 - fixtures, too
-from tests.webhook_inbox import Delivery
+from infra.giteahost import Account, GiteaHost, Refused
+from infra.gitwork import Work
+from tests.fakes.host_webhooks import KEYS, SAMPLES, Sample, accepted
+from tests.rooms.source.gitea_events import PullRequests
+from tests.rooms.source.open_repository import Secret, following, opened
+from tests.webhook_inbox import Delivery, Inbox
+
+MAIN = "refs/heads/main"
+RECORDED = {sample.name: sample for sample in SAMPLES if sample.provider == "gitea" and sample.headers}
+
+
+@pytest.fixture
+def ada(gitea: GiteaHost) -> Account:
+    return gitea.user(f"ada-{secrets.token_hex(4)}")
+
+
+@pytest.fixture
+def bob(gitea: GiteaHost) -> Account:
+    return gitea.user(f"bob-{secrets.token_hex(4)}")
+
+
+@pytest.fixture
+def shop(gitea: GiteaHost, ada: Account) -> str:
+    return gitea.repository(ada.name, "shop", private=True)
+
+
+@pytest.fixture
+def work(gitea: GiteaHost, ada: Account, shop: str, tmp_path: Path) -> Work:
+    return gitea.work(shop, ada, tmp_path / "work")
+
+
+def proposed(gitea: GiteaHost, shop: str, account: Account, work: Work) -> tuple[int, str]:
+    """Push a branch and open a pull request of it; return its number and commit."""
+    work.git("checkout", "-q", "-b", "idea")
+    work.write("deploy/web.yaml", "kind: Pod\n")
+    sha = work.commit("An idea")
+    work.push(ref="HEAD:refs/heads/idea")
+    return gitea.open_pull_request(shop, account, f"{account.name}:idea"), sha
+
+
+def test_what_is_pushed_is_fetched_with_a_token(gitea: GiteaHost, ada: Account, shop: str, work: Work) -> None:
+    work.write("deploy/web.yaml", "kind: ConfigMap\n")
+    sha = work.commit("Add the web")
+    work.push()
+    token = gitea.token(ada, "read:repository")
+    with opened(gitea.clone_url(shop), secret=Secret(token)) as git:
+        assert git.head(following(MAIN)).commit == sha
+        tree = git.fetch(sha, "deploy")
+        entries = list(tree.walk("deploy"))
+        assert tree.blobs(entry.oid for entry in entries) == {entries[0].oid: b"kind: ConfigMap\n"}
+        assert git.reaches(sha, work.git("rev-parse", "HEAD^"))
+    with opened(gitea.clone_url(shop), secret=Secret("0" * 40)) as git, pytest.raises(AccessDenied):
+        git.head(following(MAIN))
+
+
+def test_a_new_repository_may_be_empty(gitea: GiteaHost, ada: Account, tmp_path: Path) -> None:
+    name = gitea.repository(ada.name, "bare", empty=True)
+    work = gitea.work(name, ada, tmp_path / "bare")
+    sha = work.write("a", "1").commit("First")
+    work.push()
+    with opened(gitea.clone_url(name)) as git:
+        assert git.head(following(MAIN)).commit == sha
+
+
+def test_a_pull_request_of_a_fork_is_fetched_by_its_commit_from_the_repository(
+    gitea: GiteaHost, ada: Account, bob: Account, shop: str, tmp_path: Path
+) -> None:
+    gitea.collaborator(shop, bob, "read")
+    number, sha = proposed(gitea, shop, bob, gitea.work(gitea.fork(shop, bob), bob, tmp_path / "fork"))
+    found = gitea.pull_request(shop, number)
+    assert (found["head"]["sha"], found["head"]["repo"]["full_name"]) == (sha, f"{bob.name}/shop")
+    with opened(gitea.clone_url(shop), secret=Secret(ada.token)) as git:
+        assert git.fetch(sha).commit.subject == "An idea"
+        assert git.reaches(sha, found["merge_base"])
+
+
+def test_a_push_is_proven_and_read(gitea: GiteaHost, ada: Account, shop: str, work: Work) -> None:
+    with Inbox() as inbox:
+        gitea.webhook(shop, f"{inbox.url}/webhooks/gitea", KEYS["GITEA"])
+        sha = work.write("a", "1").commit("A change")
+        work.push()
+        come = inbox.wait(lambda each: each.headers["X-Gitea-Event"] == "push")
+    event, _ = WEBHOOKS["gitea"].verified(come.headers, come.body, accepted(KEYS["GITEA"]))
+    assert (come.path, event.kind, event.actor) == ("/webhooks/gitea", "push", ada.name)
+    assert [(change.ref, change.after) for change in event.changes] == [(MAIN, sha)]
+    assert gitea.clone_url(shop) in event.urls
+
+
+@pytest.fixture(scope="module")
+def life() -> Iterator[dict[str, Delivery]]:
+    """What came of a pull request's life: the samples are called so, and its people, too."""
+    with GiteaHost() as host, Inbox() as inbox:
+        yield dict(PullRequests(host, inbox).life())
+
+
+def test_each_step_of_a_pull_request_has_a_sample(life: dict[str, Delivery]) -> None:
+    assert set(life) == set(RECORDED)
+
+
+def test_the_statuses_of_a_commit_are_there_in_order(gitea: GiteaHost, ada: Account, shop: str, work: Work) -> None:
+    token = gitea.token(ada, "write:repository")
+    path = f"/repos/{shop}/statuses/{work.head()}"
+    for number in range(60):  # more than a page has
+        gitea.api("POST", path, {"context": "anneal/shop", "state": "pending", "description": f"run {number}"}, token)
+    found = gitea.statuses(shop, work.head())
+    assert [(each["id"], each["description"]) for each in found] == [(number + 1, f"run {number}") for number in range(60)]
+    assert {(each["context"], each["status"], each["creator"]["login"]) for each in found} == {("anneal/shop", "pending", ada.name)}
+
+
+def test_a_token_does_what_its_scopes_allow(gitea: GiteaHost, ada: Account, shop: str, work: Work) -> None:
+    path, new = f"/repos/{shop}/statuses/{work.head()}", {"context": "anneal/shop", "state": "success"}
+    assert gitea.ask("POST", path, new, gitea.token(ada, "read:repository")).status == 403
+    assert gitea.ask("POST", path, new, "").status == 404  # as if there were no such repository
+    with pytest.raises(Refused, match=r"required=\[write:repository\]") as raised:
+        gitea.api("POST", path, new, gitea.token(ada, "write:issue"))
+    assert raised.value.answer.status == 403
+
+
+def test_what_a_person_may_do_is_known(gitea: GiteaHost, ada: Account, bob: Account, shop: str) -> None:
+    def permission() -> str:
+        return str(gitea.api("GET", f"/repos/{shop}/collaborators/{bob.name}/permission", None, ada.token)["permission"])
+
+    seen = [permission()]
+    for given in ("read", "write", "admin"):
+        gitea.collaborator(shop, bob, given)
+        seen.append(permission())
+    assert seen == ["none", "read", "write", "admin"]
+
+
+def test_a_pull_request_is_edited_closed_opened_again_and_merged(gitea: GiteaHost, ada: Account, shop: str, work: Work) -> None:
+    work.push(ref="HEAD:refs/heads/release")
+    number, sha = proposed(gitea, shop, ada, work)
+    gitea.edit_pull_request(shop, number, ada, title="A better idea", base="release")
+    assert gitea.edit_pull_request(shop, number, ada, state="closed")["state"] == "closed"
+    found = gitea.edit_pull_request(shop, number, ada, state="open")
+    assert (found["title"], found["base"]["ref"], found["state"], found["head"]["sha"]) == ("A better idea", "release", "open", sha)
+    merged = gitea.merge_pull_request(shop, number, ada)
+    found = gitea.pull_request(shop, number)
+    assert (found["state"], found["merged"], found["merge_commit_sha"]) == ("closed", True, merged)
+
+
+def test_comments_are_made_changed_and_deleted(gitea: GiteaHost, ada: Account, bob: Account, shop: str, work: Work) -> None:
+    gitea.collaborator(shop, bob, "read")
+    number, _ = proposed(gitea, shop, ada, work)
+    first, second = gitea.comment(shop, number, "a plan", ada), gitea.comment(shop, number, "thanks", bob)
+    with pytest.raises(Refused, match="403"):
+        gitea.edit_comment(shop, first, "no plan", bob)
+    gitea.edit_comment(shop, second, "changed by one who may write", ada)
+    gitea.edit_comment(shop, first, "another plan")
+    seen = [(each["id"], each["user"]["login"], each["body"]) for each in gitea.comments(shop, number)]
+    assert seen == [(first, ada.name, "another plan"), (second, bob.name, "changed by one who may write")]
+    gitea.delete_comment(shop, second, ada)
+    assert [each["id"] for each in gitea.comments(shop, number)] == [first]
+
+
+def test_it_starts_again_at_the_same_place_with_all_that_it_had() -> None:
+    with GiteaHost() as host:
+        ada = host.user("ada")
+        shop = host.repository("ada", "shop")
+        work = host.work(shop, ada)
+        url, process = host.url, host.process
+        host.stop()
+        assert host.process == 0
+        host.start()
+        assert host.url == url
+        assert host.process != process
+        sha = work.write("a", "1").commit("After it")
+        work.push()
+        assert host.api("GET", f"/repos/{shop}/branches/main", None, ada.token)["commit"]["id"] == sha
+        assert "gitea" in host.said()
+        assert host.api("GET", "/version", None, "")["version"] in (Path(__file__).parents[4] / "infra/gitea/go.mod").read_text()
+
+
+def test_one_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infra.giteahost.app_ini", lambda *_: "[database]\nDB_TYPE = oracle\n")
+    with pytest.raises(RuntimeError, match="isn't ready"), GiteaHost():
+        raise AssertionError
 
 
 @pytest.mark.parametrize("sample", RECORDED.values(), ids=str)

@@ -16,8 +16,6 @@ from tests.fakes.apiserver import Call
 from tests.fakes.engine import SHOP, cluster, engine
 from tests.fakes.git_host import GitHost
 
-pytestmark = pytest.mark.slow
-
 CHAIN: Mapping[str, tuple[str, ...]] = {"t0": ()} | {f"t{number}": (f"t{number - 1}",) for number in range(1, 100)}
 FAN_OUT: Mapping[str, tuple[str, ...]] = {"t0": ()} | {f"t{number}": ("t0",) for number in range(1, 300)}
 
