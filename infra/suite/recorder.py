@@ -96,7 +96,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         cost, seconds = _file(item.nodeid), time.monotonic() - began
-        spent = max(0.0, used() - before)  # a browser's processes, which nobody waits for, take theirs along
+        spent = max(0.0, used() - before)  # a browser leaves its processes to no parent: theirs are lost
         cost["cpu"] += spent + ((_of_servers() - servers) / WORKERS if shared else 0.0)
         cost["wall"] += seconds
         cost["tests"] += 1
