@@ -1,5 +1,7 @@
 """Measure the tests and print the table: `scripts/test --cost [PHASE...]`. All phases take hours; without one they run in this order.
 
+A file of tests/unit or tests/repository is tried on every mutant, another one on those that no cheaper kind of file kills.
+
 - record: one run of everything in a copy with sleeping mutants: seconds by file, mutants by test
 - pure: mutants against tests/unit and tests/repository
 - rooms: the mutants that nothing pure has killed against the rest but tests/e2e
@@ -11,8 +13,12 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
+import hashlib
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -23,9 +29,9 @@ import yaml
 
 from infra.controlplane.build import cache
 from infra.suite.choice import cheapest, killed, table
-from infra.suite.results import Results
+from infra.suite.results import LONGEST, NOTHING, Results, usable
 from infra.suite.sites import chosen
-from infra.suite.tiers import EVERY_TIER, WORKERS
+from infra.suite.tiers import EVERY_TIER, WORKERS, interrupt
 from infra.suite.tree import instrument
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,15 +64,18 @@ class Measurement:
 
     def rooms(self) -> None:
         """Try what nothing pure kills on the tests of rooms, pages and the model: these cost more, so the gate needs none for the rest."""
-        self._try(self._alive(), lambda file: not file.startswith((*PURE, "tests/e2e/")))
+        self._try(self._alive(PURE), lambda file: not file.startswith((*PURE, "tests/e2e/")))
 
     def e2e(self) -> None:
         """Try what nothing else kills on the whole handler: on the cheapest files that reach it, until one kills."""
-        self._try(self._alive(), lambda file: file.startswith("tests/e2e/"), once=True)
+        self._try(self._alive(("tests/",)), lambda file: file.startswith("tests/e2e/"), once=True)
 
     def coverage(self) -> None:
         """Count what only one file covers."""
-        data = self.results.directory / "coverage"
+        directory = self.results.directory / "coverage"
+        shutil.rmtree(directory, ignore_errors=True)  # `combine` takes all that it finds
+        directory.mkdir()
+        data = directory / "data"
         self._pytest(
             ROOT, "infra.suite.coverage_by_file", [*WHOLE, *WORKERS, "tests"], by=["coverage", "run", "-m"], COVERAGE_FILE=str(data)
         )
@@ -84,6 +93,9 @@ class Measurement:
         reached, tried = self.results.reached(), {name for name, _ in self.results.tried()}
         survived = sorted(tried & self.mutants.keys() - dead.keys())
         missed = len(self.mutants.keys() - reached.keys())
+        changed = self.results.changed()
+        if changed:
+            print(f"changed, moved or gone since they were recorded: {', '.join(changed)}; anew: scripts/test --cost record")
         print(f"{len(self.mutants)} mutants: {len(dead)} killed, {len(survived)} survived, {missed} not reached")
         print(*(f"survived: {self.mutants[name]}" for name in survived), sep="\n")
 
@@ -92,8 +104,8 @@ class Measurement:
         tests = (str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.py"))
         self.results.begin([*tests, *(mutant.path for mutant in self.mutants.values())])
 
-    def _alive(self) -> list[str]:
-        dead = {mutant for (mutant, _), by in self.results.tried().items() if by}
+    def _alive(self, killers: tuple[str, ...]) -> list[str]:
+        dead = {mutant for (mutant, file), by in self.results.tried().items() if by and file.startswith(killers)}
         return [name for name in self.mutants if name not in dead]
 
     def _try(self, mutants: Iterable[str], wanted: Callable[[str], bool], *, once: bool = False) -> None:
@@ -109,17 +121,26 @@ class Measurement:
                 jobs.append((name, files, once))
         if not jobs:
             return
+        asked: dict[str, set[str]] = {}
+        for _, files, _ in jobs:
+            for file, tests in files.items():
+                asked.setdefault(file, set()).update(tests)
+        jobs += [(NOTHING, {file: [test for test in usable(costs[file]) if test in tests]}, False) for file, tests in asked.items()]
         (self.results.directory / "jobs.json").write_text(json.dumps(jobs))
         try:
-            self._pytest(self.tree, "infra.suite.killing", [*WHOLE, "--timeout=60", "tests"])
+            self._pytest(self.tree, "infra.suite.killing", [*WHOLE, f"--timeout={3 * LONGEST}", "tests"])
         finally:  # Ctrl-C too: the next time goes on from here
             self.results.keep(self.mutants)
 
     def _pytest(self, where: Path, plugin: str, options: list[str], *, by: Sequence[str] = (), **environ: str) -> None:
         command = [sys.executable, "-m", *by, "pytest", "-p", plugin, *options]
-        code = subprocess.run(
-            command, cwd=where, env={**os.environ, "ANNEAL_COST": str(self.results.directory), **environ}, check=False
-        ).returncode
+        process = subprocess.Popen(command, cwd=where, env={**os.environ, "ANNEAL_COST": str(self.results.directory), **environ})
+        signal.signal(signal.SIGTERM, lambda *_: interrupt([process]))
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            process.wait()
+            raise SystemExit(130) from None
         if code not in (0, 1):  # tests that fail are left out
             sys.exit(f"{plugin}: pytest ended with {code}, so nothing is known of the rest; what was measured is kept: run it once more")
 
@@ -147,10 +168,15 @@ def main(arguments: Sequence[str]) -> int:
     phases = ("record", "pure", "rooms", "e2e", "coverage", "table")
     parser.add_argument("phase", nargs="*", choices=[*phases, []], metavar="PHASE", help="which to run; without one, all")
     asked = parser.parse_args(arguments).phase or phases
-    measurement = Measurement(cache().parent / "cost")
-    for phase in phases:
-        if phase in asked:
-            getattr(measurement, phase)()
+    measurement = Measurement(cache().parent / "cost" / hashlib.sha256(str(ROOT).encode()).hexdigest()[:8])
+    with (measurement.results.directory / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            sys.exit("this checkout is being measured already")
+        for phase in phases:
+            if phase in asked:
+                getattr(measurement, phase)()
     return 0
 
 

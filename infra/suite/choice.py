@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 ENOUGH = 0.98
 """The share of the killed mutants that the gate must kill."""
 NIGHT = "/nightly/"
+CHEAP = 3.0
+"""So many CPU seconds a file of the gate may cost for which nothing measured speaks."""
 
 
 @dataclass
@@ -88,6 +90,8 @@ def table(files: Sequence[TestFile], gate: Sequence[TestFile], mutants: Mapping[
             f"{said}: {len(some)} files, {sum(file.tests for file in some)} tests, {sum(file.seconds for file in some):.0f} CPU s,"
             f" {len(kept & mutants.keys())} of {len(mutants)} killed mutants, {len(kept & promises)} of {len(promises)} promises"
         )
+    spare = [file for file in stands if file.path not in names and not file.alone and file.seconds > CHEAP]
+    lines += [f"in the gate for nothing measured: {file.path}, {file.seconds:.0f} s" for file in spare]
     lines += [f"killed at night only: {place}" for name, place in sorted(mutants.items()) if name not in killed(stands)]
     lines += [f"promised, and tested at night only: {promise}" for promise in sorted(promises - killed(stands))]
     return "\n".join(lines)

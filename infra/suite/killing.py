@@ -7,6 +7,7 @@ each file tests run until one fails. Appends to `killed.jsonl` a line for each m
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -26,6 +27,7 @@ LONGEST = 240.0
 _failed: list[str] = []
 
 
+@functools.cache
 def _jobs() -> list[tuple[str, dict[str, list[str]], bool]]:
     return [(name, files, once) for name, files, once in json.loads((RESULTS / "jobs.json").read_text())]
 
@@ -49,15 +51,20 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     """Run the tests of each mutant in a fork, several side by side."""
     items = {item.nodeid: item for item in session.items}
     running: dict[int, str] = {}
-    for name, files, once in [*_jobs(), ("", {}, False)]:
-        while len(running) >= SIDE_BY_SIDE or (not name and running):
-            _reap(running)
-        if name:
-            sys.stdout.flush()
-            child = os.fork()
-            if not child:
-                _in_child(session, name, {file: [items[test] for test in tests if test in items] for file, tests in files.items()}, once)
-            running[child] = name
+    try:
+        for name, files, once in [*_jobs(), ("", {}, False)]:
+            while len(running) >= SIDE_BY_SIDE or (not name and running):
+                _reap(running)
+            if name:
+                tried = {file: [items[test] for test in tests if test in items] for file, tests in files.items()}
+                sys.stdout.flush()
+                child = os.fork()
+                if not child:
+                    _in_child(session, name, tried, once)
+                running[child] = name
+    finally:  # after Ctrl-C
+        for child in running:
+            _end(child)
     return True
 
 
@@ -70,11 +77,16 @@ def _reap(running: dict[int, str]) -> None:
             os.kill(child, signal.SIGKILL)
         if os.waitpid(child, 0 if late else os.WNOHANG)[0]:
             del running[child]
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)  # what its tests have left
+            _end(child)
             if late:
                 _say(name, at.read_text().partition("\n")[0].partition("::")[0], "a test that didn't end")
             at.unlink(missing_ok=True)
+
+
+def _end(child: int) -> None:
+    """Kill a mutant's process and what its tests have left."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
 
 
 def _in_child(session: pytest.Session, mutant: str, files: Mapping[str, Sequence[pytest.Item]], once: bool) -> None:

@@ -15,6 +15,10 @@ from infra.suite.sites import Mutant
 
 MOST = 40
 """So many tests of a file are tried on a mutant, evenly of those that reach it; a file that kills does it with one of the first."""
+LONGEST = 20.0
+"""Seconds in the record: a test that took longer is tried on no mutant, for it looks like one that goes round in a circle."""
+NOTHING = "nothing"
+"""The mutant that changes nothing: a file that fails with it, in the order in which mutants are tried, proves nothing."""
 
 
 class Results:
@@ -26,17 +30,19 @@ class Results:
         self._digests: dict[str, str] = {}
 
     def costs(self) -> dict[str, dict[str, Any]]:
-        """Return what the recorder has seen, by file."""
+        """Return what the recorder has seen, by file that is still there."""
         found: dict[str, dict[str, Any]] = {}
         for report in sorted(self.directory.glob("cost-*.json")):
             for file, cost in json.loads(report.read_text()).items():
+                if not (self.root / file).exists():
+                    continue
                 known = found.setdefault(file, cost)
                 if known is not cost:  # every worker has imported it, one has run it
                     found[file] = (cost if cost["tests"] else known) | {"importing": min(cost["importing"], known["importing"])}
         return found
 
     def reached(self) -> dict[str, dict[str, list[str]]]:
-        """Return, by mutant, which tests of which files reach it; those that fail without any mutant are left out.
+        """Return, by mutant, which tests of which files reach it, in the order of the record; what fails without a mutant is left out.
 
         What a started process reaches may be asked for by another test of its file than the one that started it: then all of them count.
         """
@@ -48,7 +54,7 @@ class Results:
             tests = costs.get(file, {}).get("seconds", {})
             found[mutant][file].update(tests if test.startswith("*") else {test} & tests.keys())
         return {
-            mutant: {file: _some([test for test in tests if test not in costs[file]["failed"]]) for file, tests in files.items() if file}
+            mutant: {file: _some([test for test in usable(costs[file]) if test in tests]) for file, tests in files.items() if file in costs}
             for mutant, files in found.items()
         }
 
@@ -61,10 +67,14 @@ class Results:
         return {(row["mutant"], row["file"]): row["by"] for row in rows if row["digest"] == self.digest(row["file"], row["path"])}
 
     def keep(self, mutants: Mapping[str, Mutant]) -> None:
-        """Add what a run of `killing` has left."""
+        """Add what a run of `killing` has left, but for files that fail with `NOTHING`, too."""
         left, measured = self.directory / "killed.jsonl", json.loads((self.directory / "digests.json").read_text())
         with (self.directory / "tried.jsonl").open("a") as lines:
-            for row in map(json.loads, left.read_text().splitlines() if left.exists() else ()):
+            rows = [json.loads(line) for line in left.read_text().splitlines()] if left.exists() else []
+            false = {row["file"] for row in rows if row["mutant"] == NOTHING and row["by"]}
+            for row in rows:
+                if row["mutant"] == NOTHING or row["file"] in false:
+                    continue
                 path = mutants[row["mutant"]].path
                 lines.write(json.dumps(row | {"path": path, "digest": _digest(measured, self.root, row["file"], path)}) + "\n")
         left.unlink(missing_ok=True)
@@ -79,6 +89,14 @@ class Results:
         for file in files:
             _digest(known, self.root, file, file)
         (self.directory / "digests.json").write_text(json.dumps(known))
+
+    def changed(self) -> list[str]:
+        """Return the files of tests that have changed since they were recorded, or are gone."""
+        measured: dict[str, str] = json.loads((self.directory / "digests.json").read_text())
+        now: dict[str, str] = {}
+        for file in measured:
+            _digest(now, self.root, file)
+        return [file for file, digest in measured.items() if file.startswith("tests/") and digest != now[file]]
 
     def alone(self) -> dict[str, int]:
         """Return, by file of tests, how many lines and branches of the product no other file runs; it must have been measured."""
@@ -113,6 +131,10 @@ def _digest(known: dict[str, str], root: Path, *paths: str) -> str:
     return hashlib.sha256("".join(known[path] for path in paths).encode()).hexdigest()[:16]
 
 
+def usable(cost: Mapping[str, Any]) -> list[str]:
+    """Return the tests of a recorded file that may judge a mutant, in the order in which they ran."""
+    return [test for test, seconds in cost["seconds"].items() if test not in cost["failed"] and seconds <= LONGEST]
+
+
 def _some(tests: list[str]) -> list[str]:
-    tests.sort()
     return [tests[index * len(tests) // min(len(tests), MOST)] for index in range(min(len(tests), MOST))]

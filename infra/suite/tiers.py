@@ -82,7 +82,7 @@ def main(tier: str, before: str = "0") -> int:
         work, ordered = Path(place), commands(tier)
         reports, logs = ([work / f"{number}.{kind}" for number in range(len(ordered))] for kind in ("xml", "log"))
         running: list[subprocess.Popen[bytes]] = []
-        signal.signal(signal.SIGTERM, lambda *_: _interrupt(running))
+        signal.signal(signal.SIGTERM, lambda *_: interrupt(running))
         try:
             for command, report, path in zip(ordered, reports, logs, strict=True):
                 line = [sys.executable, "-m", *command, f"--junitxml={report}"]
@@ -105,7 +105,7 @@ def _environ(work: Path) -> dict[str, str]:
     return {**os.environ, "COVERAGE_FILE": str(work / "coverage")}
 
 
-def _interrupt(running: Sequence[subprocess.Popen[bytes]]) -> None:
+def interrupt(running: Sequence[subprocess.Popen[bytes]]) -> None:
     """Do as after Ctrl-C, which a terminal sends to all: they stop the servers that they have started."""
     for process in running:
         process.send_signal(signal.SIGINT)
