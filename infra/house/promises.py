@@ -22,7 +22,7 @@ def of_table() -> Iterator[Fault]:
     lines = (line for line, text in enumerate(table.splitlines(), 1) if text.startswith("- "))
     for line, (page, says, test) in zip(lines, yaml.load(table, yaml.CSafeLoader), strict=True):
         if page not in pages:
-            pages[page] = (ROOT / page).read_text()
+            pages[page] = " ".join((ROOT / page).read_text().split())
         if says not in pages[page]:
             yield Fault(TABLE, line, f"{page} doesn't say so any more: {says}: write what it says now, or drop the row with the promise")
         file, _, function = test.partition("::")

@@ -53,7 +53,8 @@ def guarded(shop: Shop) -> Iterator[Shop]:
 
 def impatient(shop: Shop, monkeypatch: pytest.MonkeyPatch, patience: float = PATIENCE) -> None:
     """Let the shop give up soon what a webhook is called for, until a configuration is gone."""
-    hurried, first = hurry(monkeypatch, shop.handler.api(shop.target), lambda method, _: method != "GET", 0.5), Pruner.first
+    api, first = shop.handler.api(shop.target), Pruner.first
+    hurried = hurry(monkeypatch, api, lambda method, path: method != "GET" and "/configmaps" in path, 0.5)
 
     def patient(pruner: Pruner, going: Sequence[Change]) -> None:
         first(pruner, going)

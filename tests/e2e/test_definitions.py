@@ -11,6 +11,7 @@ from handler.model.plan import Action
 from handler.model.result import Outcome
 from tests.e2e.documents import config_map, definition, deployment, offer
 from tests.e2e.one_target import DONE, Shop, told
+from tests.patience import PATIENCE
 
 
 def test_prune_stops_before_the_stage_after_a_finalizer_that_holds(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +31,7 @@ def test_prune_stops_before_the_stage_after_a_finalizer_that_holds(shop: Shop, m
     assert shop.live(operator)
     patch = ["--type=merge", "-p", '{"metadata":{"finalizers":null}}']
     shop.kubectl.run("patch", f"offers.{shop.group}", "o", "-n", shop.name, *patch)
-    monkeypatch.setattr(wait_deleted, "TIMEOUT", 60.0)
+    monkeypatch.setattr(wait_deleted, "TIMEOUT", PATIENCE)
     assert shop.run("tick").outcome in DONE
     shop.assert_converged()
 

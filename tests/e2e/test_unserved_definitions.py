@@ -41,7 +41,7 @@ def test_a_run_that_waits_for_a_definition_says_why_it_isnt_established(shop: Sh
     shop.kubectl.run("patch", "crd", good["metadata"]["name"], "--type=json", "-p", '[{"op": "remove", "path": "/spec/conversion"}]')
     run.join()
     assert shop.state().status.unhealthy == ()
-    monkeypatch.setattr("handler.engine.apply.apply._READY_TIMEOUT", 8.0)
+    monkeypatch.setattr("handler.engine.apply.apply._READY_TIMEOUT", 20.0)
     shop.kubectl.run("delete", "crd", good["metadata"]["name"])
     result = shop.run("drift")
     assert (result.code, INVALID in str(result.problems[0])) == (NotReady.code, True), told(result)

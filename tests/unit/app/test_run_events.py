@@ -14,10 +14,9 @@ from handler.app import run_events
 from handler.app.run_events import FEEDBACK, QUEUE, RunEvents, kind
 from handler.model.run_event import HealthChanged, RunEvent, RunPhase
 from infra.house.sources import ROOT
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
-
-PATIENT = 60.0
 
 
 class Heard:
@@ -53,7 +52,7 @@ def test_each_feedback_row_gets_its_event_kinds_in_order(events: RunEvents) -> N
     wanted = [f"t{number}" for number in range(100)]
     for target in wanted:
         events.announce(health(target))
-    assert events.drained(PATIENT)
+    assert events.drained(PATIENCE)
     assert one.events == other.events == wanted
 
 
@@ -65,7 +64,7 @@ def test_a_feedback_row_that_raises_loses_that_event_alone(events: RunEvents, ca
     one, other = events.add("one", meet), events.add("other")
     for target in ("good", "bad", "better"):
         events.announce(health(target))
-    assert events.drained(PATIENT)
+    assert events.drained(PATIENCE)
     assert (one.events, other.events) == (["good", "better"], ["good", "bad", "better"])
     assert [record.message for record in caplog.records] == ["an event wasn't reported"]
 
@@ -75,26 +74,26 @@ def test_a_feedback_row_that_hangs_delays_nothing_and_keeps_the_newest_events(ev
 
     def meet(_event: HealthChanged) -> None:
         hangs.set()
-        assert goes_on.wait(PATIENT)
+        assert goes_on.wait(PATIENCE)
 
     one, other = events.add("one", meet), events.add("other")
     events.announce(health("first"))
-    assert hangs.wait(PATIENT)
+    assert hangs.wait(PATIENCE)
     wanted = [f"t{number}" for number in range(2 * QUEUE)]
     for target in wanted:
         events.announce(health(target))
-        assert events.drained(PATIENT, "other")
+        assert events.drained(PATIENCE, "other")
     assert not events.drained(0.01, "one")
     assert other.events == ["first", *wanted]
     goes_on.set()
-    assert events.drained(PATIENT)
+    assert events.drained(PATIENCE)
     assert one.events == ["first", *wanted[-QUEUE:]]
     assert [record.message for record in caplog.records].count("feedback falls behind; the oldest events are dropped") == 1
 
 
 def test_close_waits_no_longer_than_its_timeout_and_no_event_follows_it(events: RunEvents) -> None:
     goes_on = threading.Event()
-    one = events.add("one", lambda _: goes_on.wait(PATIENT))
+    one = events.add("one", lambda _: goes_on.wait(PATIENCE))
     for target in ("first", "second"):
         events.announce(health(target))
     assert not events.close(0.01)
@@ -106,9 +105,9 @@ def test_close_waits_no_longer_than_its_timeout_and_no_event_follows_it(events: 
 def test_a_removed_subscriber_has_heard_what_came_before(events: RunEvents) -> None:
     one, other = events.add("one"), events.add("other")
     events.announce(health("before"))
-    events.remove("one", PATIENT)
+    events.remove("one", PATIENCE)
     events.announce(health("after"))
-    assert events.drained(PATIENT)
+    assert events.drained(PATIENCE)
     assert (one.events, other.events) == (["before"], ["before", "after"])
 
 
@@ -124,7 +123,7 @@ def test_no_thread_is_started_before_the_first_event(events: RunEvents, monkeypa
     one = events.add("one")
     assert started == []
     events.announce(health("shop"))
-    assert events.drained(PATIENT)
+    assert events.drained(PATIENCE)
     assert (started, one.events) == (["feedback one"], ["shop"])
 
 

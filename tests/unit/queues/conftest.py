@@ -9,13 +9,14 @@ import pytest
 
 from handler.queues import outbox
 from tests.fakes.sqs_side import Side
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that is only slow isn't taken for one that is gone: a push would be sent twice, a question fail."""
-    monkeypatch.setattr(outbox, "ANSWER_TIMEOUT", 60.0)
-    monkeypatch.setattr(outbox, "READ_TIMEOUT", 60.0)
+    monkeypatch.setattr(outbox, "ANSWER_TIMEOUT", PATIENCE)
+    monkeypatch.setattr(outbox, "READ_TIMEOUT", PATIENCE)
 
 
 @pytest.fixture

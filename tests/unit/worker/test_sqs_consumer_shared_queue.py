@@ -165,7 +165,7 @@ def test_a_queue_that_takes_nothing_is_answered_503_and_logged(environ: dict[str
     response = app.test_client().post("/webhooks/github", data=body, headers=github_headers(body))
     assert (response.status_code, response.get_json()["code"]) == (503, "queue-unavailable")
     assert "queue gone.fifo: doesn't exist" in response.get_json()["error"]
-    assert app.extensions[EVENTS].drained(60.0)
+    assert app.extensions[EVENTS].drained(PATIENCE)
     (told,) = [record.__dict__["fields"] for record in caplog.records if record.message == "delivery not taken"]
     assert "doesn't exist" in told["seen"]
     outbox.close()
