@@ -1,7 +1,4 @@
-"""Incidents on the real control plane: how each comes about, what must be said of it, and what cures it.
-
-Each is a row: with and without `wait`, before and after its commit is recorded, the words are the same.
-"""
+"""Incidents on the real control plane: how each comes about, what must be said of it, and what cures it."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from handler.config.git_settings import Repository
-from handler.config.settings import Target, Wait
+from handler.config.settings import Target
 from handler.render.sandbox import Sandbox
 from infra.githost import Host, Work
 from tests.e2e.documents import Document, claim, deployment, pods, service, stateful_set
@@ -23,7 +20,6 @@ from tests.patience import until
 
 Act = Callable[[Shop], object]
 Documents = Callable[[Shop], list[Document]]
-Holds = Callable[[Shop], object]
 _CLASS = "none-such"
 
 
@@ -31,17 +27,12 @@ def _nothing(_shop: Shop) -> None:
     return
 
 
-def _always(_shop: Shop) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class Incident:
     """One row.
 
     `documents`: what git declares; `words`: all of them are said; `cure`: makes it well in the cluster. `prepare`: what is done to the
-    cluster before; `first`: what git declares before that, and is well; `visible`: whether the cluster shows the cause; `cured`: whether it
-    shows that it has gone. `noted`: it is healthy, with a note; else a wait goes on until it is cured.
+    cluster before; `first`: what git declares before that, and is well. `noted`: it is healthy, with a note.
     """
 
     name: str
@@ -50,8 +41,6 @@ class Incident:
     cure: Act
     prepare: Act = _nothing
     first: Documents | None = None
-    visible: Holds = _always
-    cured: Holds = _always
     noted: bool = False
 
 
@@ -114,19 +103,10 @@ def _with_volume(shop: Shop) -> None:
     shop.kubectl.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": shop.name}, "spec": spec})
 
 
-def _status(shop: Shop, kind: str, name: str) -> Document:
-    return shop.kubectl("get", kind, name, "-n", shop.name).get("status") or {}
-
-
 def _autoscaler(shop: Shop) -> Document:
     spec = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "elsewhere"}, "maxReplicas": 3}
     metadata = {"name": "web", "namespace": shop.name}
     return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec}
-
-
-def _scales(shop: Shop, status: str) -> bool:
-    conditions = _status(shop, "hpa", "web").get("conditions") or []
-    return any((each["type"], each["status"]) == ("AbleToScale", status) for each in conditions)
 
 
 def _with_target(shop: Shop) -> None:
@@ -138,12 +118,6 @@ def _on_delete(shop: Shop, image: str) -> Document:
     template = pods({"app": "db"}, image)
     made["spec"] |= {"replicas": 1, "updateStrategy": {"type": "OnDelete"}, "template": template}
     return made
-
-
-def _updated(shop: Shop, number: int) -> bool:
-    status = _status(shop, "statefulset", "db")
-    seen = status.get("observedGeneration") == shop.kubectl("get", "statefulset", "db", "-n", shop.name)["metadata"]["generation"]
-    return seen and (status.get("updatedReplicas") or 0, status.get("readyReplicas")) == (number, 1)
 
 
 def _without_old_pod(shop: Shop) -> None:
@@ -185,7 +159,6 @@ INCIDENTS: Sequence[Incident] = (
         lambda shop: [_claim(shop)],
         ("PersistentVolumeClaim/", "is Pending", f'Warning ProvisioningFailed: “storageclass.storage.k8s.io "{_CLASS}" not found'),
         _with_volume,
-        cured=lambda shop: _status(shop, "pvc", "data")["phase"] == "Bound",
         noted=True,
     ),
     Incident(
@@ -193,8 +166,6 @@ INCIDENTS: Sequence[Incident] = (
         lambda shop: [_autoscaler(shop)],
         ("HorizontalPodAutoscaler", "FailedGetScale", 'deployments.apps "elsewhere" not found'),
         _with_target,
-        visible=lambda shop: _scales(shop, "False"),
-        cured=lambda shop: _scales(shop, "True"),
         noted=True,
     ),
     Incident(
@@ -203,8 +174,6 @@ INCIDENTS: Sequence[Incident] = (
         ("StatefulSet", "updates a pod only when that is deleted (OnDelete): 1 of 1 are older"),
         _without_old_pod,
         first=lambda shop: [_on_delete(shop, "db:1")],
-        visible=lambda shop: _updated(shop, 0),
-        cured=lambda shop: _updated(shop, 1),
         noted=True,
     ),
     Incident(
@@ -222,10 +191,10 @@ def said(lines: Sequence[str], incident: Incident) -> bool:
     return any(all(word in line for word in incident.words) for line in lines)
 
 
-def shop_of(host: Host, sandbox: Sandbox, kubectl: Kubectl, wait: Wait | None = None) -> Shop:
+def shop_of(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Shop:
     """Make a shop of its own for an incident."""
     name = f"s-{secrets.token_hex(4)}"
-    target = Target(name, Repository(url=host.url_of(name)), (name,), path=PATH, wait=wait)
+    target = Target(name, Repository(url=host.url_of(name)), (name,), path=PATH)
     shop = Shop(name, Work.of(host, name), kubectl, sandbox, target)
     shop.create_namespace()
     return shop

@@ -41,15 +41,3 @@ def test_objects_of_kubectl_apply_are_adopted_without_being_replaced(shop: Shop,
     containers = (live["Deployment"] or {})["spec"]["template"]["spec"]["containers"]
     assert containers[0]["env"] == [{"name": "MODE", "value": "new"}]
     assert shop.run("drift").outcome is Outcome.UNCHANGED
-
-
-def test_an_unchanged_adoption_writes_each_object_once(shop: Shop) -> None:
-    shop.kubectl.apply(*full(shop))
-    shop.push(*full(shop))
-    shop.applied()
-    before = shop.versions()
-    assert shop.run("drift").outcome is Outcome.UNCHANGED
-    assert shop.versions() == before
-    shop.push(*slimmer(shop))
-    shop.applied()
-    shop.assert_converged()

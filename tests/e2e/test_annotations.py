@@ -8,22 +8,12 @@ from typing import Any
 from handler.config.settings import Wait
 from handler.model.names import identity_of
 from handler.model.plan import Action
-from handler.model.result import Outcome
 from tests.e2e.documents import claim, config_map, definition, deployment, job, offer, service
 from tests.e2e.hook_jobs import held
 from tests.e2e.live_annotations import FLUX, annotate, seen
 from tests.e2e.one_target import Shop
 
 SYNC = "argocd.argoproj.io/sync-options"
-
-
-def test_ssa_merge_takes_nothing_over_at_adoption(shop: Shop) -> None:
-    shop.kubectl.apply(config_map(shop.name, "a", {"key": "0", "theirs": "1"}), config_map(shop.name, "b", {"key": "0", "theirs": "1"}))
-    shop.push(config_map(shop.name, "a", annotations={f"{FLUX}/ssa": "Merge"}), config_map(shop.name, "b"))
-    shop.applied()
-    assert seen(shop, config_map(shop.name, "a"))[2] == {"key": "1", "theirs": "1"}
-    assert seen(shop, config_map(shop.name, "b"))[2] == {"key": "1"}, "without it, what kubectl applied and git doesn't declare goes"
-    assert shop.run("drift").outcome is Outcome.UNCHANGED
 
 
 def test_an_object_with_reconcile_disabled_isnt_waited_for_though_others_depend_on_it(shop: Shop) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 
 from handler.engine.apply import wait_deleted
-from handler.model.plan import Action
 from handler.model.result import Outcome
 from tests.e2e.documents import config_map, definition, deployment, offer
 from tests.e2e.one_target import DONE, Shop, told
@@ -33,23 +30,4 @@ def test_prune_stops_before_the_stage_after_a_finalizer_that_holds(shop: Shop, m
     shop.kubectl.run("patch", f"offers.{shop.group}", "o", "-n", shop.name, *patch)
     monkeypatch.setattr(wait_deleted, "TIMEOUT", PATIENCE)
     assert shop.run("tick").outcome in DONE
-    shop.assert_converged()
-
-
-def test_a_new_field_and_a_new_version_come_with_the_objects_that_use_them(shop: Shop) -> None:
-    shop.push(definition(shop.group), offer(shop.group, shop.name, "o"))
-    shop.applied()
-    wider, painted = definition(shop.group), offer(shop.group, shop.name, "o")
-    wider["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["color"] = {"type": "string"}
-    painted["spec"]["color"] = "red"
-    shop.push(wider, painted)
-    assert shop.applied().counts == {"configured": 2}
-    shop.assert_converged()
-    newer = copy.deepcopy(wider)
-    newer["spec"]["versions"].append({**wider["spec"]["versions"][0], "name": "v2", "storage": False})
-    shop.push(newer, painted | {"apiVersion": f"{shop.group}/v2"})
-    result = shop.applied()
-    assert result.counts == {"configured": 2}
-    assert result.plan
-    assert [change.action for change in result.plan.writes] == [Action.UPDATE, Action.UPDATE]
     shop.assert_converged()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
-
-import pytest
+from collections.abc import Callable
 
 from handler.app.build import Handler
 from handler.config.git_settings import SecretRef
@@ -17,19 +15,9 @@ from handler.model.result import Outcome, Result
 from handler.render.sandbox import Sandbox
 from infra.githost import Host
 from tests.e2e.api_proxy import Wired
-from tests.e2e.documents import deployment
 from tests.e2e.one_target import told
 from tests.e2e.ordered_targets import Ordered
-from tests.e2e.workload_status import fated
 from tests.kubectl import Kubectl
-
-
-@pytest.fixture
-def ordered(host: Host, sandbox: Sandbox, kubectl: Kubectl) -> Iterator[Ordered]:
-    made = Ordered.of(f"s-{secrets.token_hex(4)}", host, sandbox, kubectl)
-    kubectl.create_namespace(made.space)
-    yield made
-    kubectl.leave_namespaces(made.space)
 
 
 def assert_waits(result: Result, *words: str) -> None:
@@ -43,18 +31,6 @@ def deployed(ordered: Ordered) -> None:
     for shop in (ordered.infra, ordered.apps):
         ordered.push(shop, "1")
         shop.applied()
-
-
-def test_a_dependency_that_is_not_healthy_is_said_with_its_worst_object(ordered: Ordered) -> None:
-    sick = fated(deployment(ordered.space, "web"), "crash-loop", replicas=1, progressDeadlineSeconds=1)
-    ordered.push(ordered.infra, "1", sick)
-    ordered.infra.applied()
-    ordered.push(ordered.apps, "1")
-    assert_waits(ordered.apps.run(), f"Deployment/{ordered.space}/web", f"anneal status {ordered.infra.name}")
-    assert ordered.version(ordered.apps) is None
-    ordered.push(ordered.infra, "2")
-    ordered.infra.applied("oneoff", force=True)
-    ordered.apps.applied("tick")
 
 
 def test_a_cluster_that_does_not_answer_holds_up_what_depends_on_it(

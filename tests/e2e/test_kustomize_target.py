@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from handler.model.names import PART_OF
-from handler.model.result import Outcome
 from tests.e2e.conftest import Open
-from tests.e2e.documents import config_map
-from tests.e2e.one_target import Shop, told
+from tests.e2e.one_target import Shop
 from tests.e2e.rendered_trees import Files, get, names, push_files, text_of, unchanged, workload
 
 
@@ -78,25 +75,3 @@ def test_a_persons_config_map_under_the_old_name_stays(shop: Shop) -> None:
     assert result.plan
     assert generated(shop) == {first}, "with its name it is declared again, adopted"
     assert get(shop, "configmap", first)["metadata"]["labels"][PART_OF]
-
-
-def test_a_generated_config_map_that_kubectl_has_applied_is_adopted_and_one_of_another_tool_is_refused(shop: Shop) -> None:
-    push_files(shop, tree(shop, "hello"))
-    plan = shop.run("oneoff", dry_run=True).plan
-    assert plan
-    (name,) = (change.identity.name for change in plan.changes if change.identity.kind == "ConfigMap")
-    data = {"colour": "red", "greeting": "hello"}
-    theirs = json.dumps(config_map(shop.name, name, data))
-    shop.kubectl.run("apply", "--server-side", "--field-manager=kustomize-controller", "-f", "-", given=theirs)
-    refused = shop.run()
-    assert refused.outcome is Outcome.FAILED, told(refused)
-    (problem,) = [each for each in refused.problems if each.subject.startswith("ConfigMap/")]
-    assert problem.message.startswith("belongs to Flux")
-    assert problem.place.startswith("deploy/base/kustomization.yaml:"), problem
-    shop.kubectl.run("delete", "configmap", name, "-n", shop.name)
-    shop.kubectl.apply(config_map(shop.name, name, data))
-    uid = get(shop, "configmap", name)["metadata"]["uid"]
-    result = shop.applied()
-    assert result.plan
-    assert [change.identity.name for change in result.plan.writes if change.adopted] == [name]
-    assert get(shop, "configmap", name)["metadata"]["uid"] == uid

@@ -130,15 +130,3 @@ def test_a_choice_is_made_otherwise_by_a_plain_push(shop: Shop) -> None:
     assert specs["statefulset-ondelete"]["updateStrategy"] == {"type": "OnDelete"}
     assert [*specs["deployment-no-source-volume"]["template"]["spec"]["volumes"][0]] == ["configMap", "name"]
     assert "emptyDir" not in specs["cronjob-volume"]["jobTemplate"]["spec"]["template"]["spec"]["volumes"][0]
-
-
-def test_what_the_server_chose_is_told_before_it_goes(shop: Shop) -> None:
-    shop.push(made(shop.name, "deployment-a", NONE))
-    shop.applied()
-    shop.push(made(shop.name, "deployment-a", RECREATE))
-    plan = shop.run(dry_run=True).plan
-    assert plan
-    (change,) = plan.changes
-    fields = {field.path: (field.live, field.declared) for field in change.fields}
-    assert fields["spec.strategy.type"] == ("RollingUpdate", "Recreate")
-    assert any(path.startswith("spec.strategy.rollingUpdate") for path in fields), fields

@@ -10,14 +10,12 @@ from typing import Any
 import yaml
 from jsonschema.validators import validator_for
 
-from handler.triggers import WEBHOOKS
 from infra.house.sources import ROOT
 
 FORGE = ROOT / ".github"
 TEMPLATES = FORGE / "ISSUE_TEMPLATE"
 FORMS = sorted(path for path in TEMPLATES.glob("*.yml") if path.name != "config.yml")
 SCHEMAS = {"github-issue-forms": FORMS, "github-issue-config": [TEMPLATES / "config.yml"], "dependabot": [FORGE / "dependabot.yml"]}
-HOSTS = {"github": "GitHub", "gitlab": "GitLab", "gitea": "Gitea", "bitbucket": "Bitbucket", "azuredevops": "Azure DevOps"}
 
 
 def document(path: Path) -> dict[str, Any]:
@@ -35,9 +33,3 @@ def test_the_host_can_read_them() -> None:
         asked = [part for part in document(path)["body"] if part["type"] != "markdown"]
         for names in ([part["id"] for part in asked], [part["attributes"]["label"] for part in asked]):
             assert len(set(names)) == len(names), path.name
-
-
-def test_a_bug_names_any_host_whose_webhooks_are_read() -> None:
-    (asked,) = [part for part in document(TEMPLATES / "bug.yml")["body"] if part.get("id") == "host"]
-    options = " ".join(asked["attributes"]["options"])
-    assert [name for name in sorted(set(WEBHOOKS) - {"generic"}) if HOSTS[name] not in options] == []

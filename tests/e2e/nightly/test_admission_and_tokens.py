@@ -1,10 +1,8 @@
-"""What the control plane itself does to a run: admission policies, a Namespace on its way out, tokens that expire, kinds that vanish."""
+"""What the control plane itself does to a run: admission policies, kinds that vanish."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -43,22 +41,6 @@ def forbid(shop: Shop) -> Iterator[Callable[[str], None]]:
     remove()
 
 
-def test_what_an_admission_policy_denies_is_the_authors_and_nothing_is_written(shop: Shop, forbid: Callable[[str], None]) -> None:
-    shop.push(config_map(shop.name, "a"), config_map(shop.name, "gone"))
-    shop.applied()
-    before = shop.versions()
-    forbid(ALLOWED)
-    shop.push(config_map(shop.name, "a", {"key": "2"}), config_map(shop.name, "b", {"key": "forbidden"}))
-    result = shop.run()
-    assert (result.outcome, result.who) == (Outcome.FAILED, "author"), told(result)
-    assert FORBIDDEN in result.message
-    assert shop.versions() == before
-    assert shop.state().attempt is None
-    forbid("")
-    shop.applied("replay")
-    shop.assert_converged()
-
-
 def test_a_denial_by_admission_after_the_dry_run_leaves_an_attempt_that_the_next_run_closes(
     shop: Shop, forbid: Callable[[str], None]
 ) -> None:
@@ -93,79 +75,6 @@ def test_a_policy_that_denies_any_write_blames_no_field(shop: Shop, forbid: Call
         assert "write into it data: {by: hand}" in result.message
     assert shop.versions([theirs]) == before
     forbid("")
-
-
-# --- a Namespace on its way out
-def test_a_terminating_namespace_is_not_ready_and_the_run_after_it_applies_all(shop: Shop) -> None:
-    holding = config_map(shop.name, "holding", finalizers=["example.com/hold"])
-    shop.kubectl.apply(holding)
-    shop.kubectl.run("delete", "namespace", shop.name, "--wait=false")
-    shop.push(config_map(shop.name, "a"))
-    result = shop.run()
-    assert (result.outcome, result.code, result.who) == (Outcome.FAILED, "not-ready", "nobody"), told(result)
-    assert result.next_try
-    shop.kubectl.run("patch", "configmap", "holding", "-n", shop.name, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
-    until(lambda: not shop.kubectl.run("get", "namespace", shop.name, "--ignore-not-found", "-o", "name"))
-    shop.create_namespace()
-    shop.applied("tick")
-    shop.assert_converged()
-
-
-# --- credentials that expire
-def with_user(kubeconfig: Path, place: Path, user: dict[str, Any]) -> Path:
-    """Write a kubeconfig whose user proves itself in another way."""
-    config = yaml.safe_load(kubeconfig.read_text())
-    config["users"] = [{"name": row["name"], "user": user} for row in config["users"]]
-    place.write_text(yaml.safe_dump(config))
-    return place
-
-
-def token_of(kubeconfig: Path) -> str:
-    return str(yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"])
-
-
-def from_file(place: Path) -> dict[str, Any]:
-    return {"tokenFile": str(place / "token")}
-
-
-def from_plugin(place: Path) -> dict[str, Any]:
-    plugin, answer = place / "plugin", {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
-    text = str(answer | {"status": {"token": "TOKEN"}}).replace("'", '"').replace("TOKEN", "'$(cat " + str(place / "token") + ")'")
-    plugin.write_text(f"#!/bin/sh\necho x >>{place}/asked\necho '{text}'\n")
-    plugin.chmod(0o700)
-    return {"exec": {"apiVersion": answer["apiVersion"], "command": str(plugin), "interactiveMode": "Never"}}
-
-
-@pytest.mark.parametrize("user", [from_file, from_plugin])
-def test_an_expired_token_is_renewed_once_and_one_that_stays_bad_is_the_operators(
-    shop: Shop, user: Callable[[Path], dict[str, Any]], tmp_path: Path
-) -> None:
-    token, good = tmp_path / "token", token_of(shop.kubectl.kubeconfig)
-    token.write_text(good)
-    worker = shop.handler_at(with_user(shop.kubectl.kubeconfig, tmp_path / "kubeconfig", user(tmp_path)))
-    shop.push(config_map(shop.name, "a"))
-    assert worker.run(shop.job()).outcome is Outcome.APPLIED
-    asked = tmp_path / "asked"
-    loads = len(asked.read_text().splitlines()) if asked.exists() else 0
-
-    api = worker.api(shop.target)
-    token.write_text("expired")
-    api.connection.refresh(api.connection.generation)
-    token.write_text(good)
-    shop.push(config_map(shop.name, "a", {"key": "2"}), config_map(shop.name, "b"))
-    assert worker.run(shop.job()).outcome is Outcome.APPLIED
-    assert not asked.exists() or len(asked.read_text().splitlines()) == 3 * loads, "two loads: ours, and one after the 401"
-
-    token.write_text("revoked")
-    api.connection.refresh(api.connection.generation)
-    before = shop.versions()
-    shop.push(config_map(shop.name, "a", {"key": "3"}))
-    result = worker.run(shop.job())
-    assert (result.outcome, result.code, result.who) == (Outcome.FAILED, "access-denied", "operator"), told(result)
-    assert shop.versions() == before
-    token.write_text(good)
-    assert worker.run(shop.job("tick")).outcome is Outcome.APPLIED
-    shop.assert_converged()
 
 
 # --- kinds that vanish

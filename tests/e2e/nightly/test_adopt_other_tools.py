@@ -218,23 +218,6 @@ def assert_taken_over(before: Document, after: Document, declared: Document, row
         assert after["spec"] == before["spec"]
 
 
-def test_an_object_of_two_tools_is_taken_over_only_where_both_are_named(shop: Shop) -> None:
-    row = ROWS["helmrelease"]
-    plant(shop, {"web": row})
-    shop.push(declared_of(shop, "web", row))
-    for adopt, named, out in [
-        (("helm",), "Flux HelmRelease web", ["flux", "helm"]),
-        (("flux",), "Helm release web", ["flux", "helm"]),
-        (("fleet", "kapp"), row.named, ["flux", "helm", "kapp", "fleet"]),
-    ]:
-        shop.configure(adopt=adopt)
-        result = shop.run()
-        assert [(problem.message, way_out(problem)) for problem in result.problems] == [(f"belongs to {named}", out)], told(result)
-    shop.configure(adopt=("flux", "helm"))
-    shop.applied()
-    shop.assert_converged()
-
-
 FINALIZER = {"metadata": {"finalizers": ["finalizers.example.com/tool"]}}
 COWRITTEN: dict[str, dict[str, Any]] = {
     "kustomize-controller": FINALIZER,

@@ -1,8 +1,6 @@
-"""What something else than git scales in the cluster: autoscalers are left alone, a person's `kubectl scale` isn't."""
+"""What something else than git scales in the cluster: autoscalers are left alone."""
 
 from __future__ import annotations
-
-import pytest
 
 from handler.model.result import Outcome
 from tests.e2e.documents import Document, definition, deployment, offer
@@ -32,18 +30,6 @@ def test_an_autoscaler_that_git_doesnt_declare_keeps_what_it_has_scaled(shop: Sh
     until(lambda: replicas(shop, web) == 2)
     assert shop.run("drift").outcome is Outcome.UNCHANGED
     assert replicas(shop, web) == 2
-
-
-@pytest.mark.parametrize(("manager", "left"), [("keda-operator", 4), ("kubectl", 1), ("python-requests", 1)])
-def test_what_a_controller_scales_stays_and_what_a_person_scales_goes_back(shop: Shop, manager: str, left: int) -> None:
-    web = deployment(shop.name, "web", replicas=1)
-    shop.push(web)
-    shop.applied()
-    scale(shop, manager, 4, f"/apis/apps/v1/namespaces/{shop.name}/deployments/web")
-    assert replicas(shop, web) == 4
-    result = shop.run("drift")
-    assert (result.outcome is Outcome.UNCHANGED) is (left == 4), told(result)
-    assert replicas(shop, web) == left
 
 
 def test_a_custom_kind_is_scaled_where_its_definition_says(shop: Shop) -> None:

@@ -15,10 +15,8 @@ from handler.config.renderer_settings import Chart, ChartSource, RendererSetting
 from handler.model.errors import ChartChanged
 from handler.model.result import Outcome
 from tests.e2e.conftest import Open
-from tests.e2e.one_target import PATH, STATES, Shop, told
+from tests.e2e.one_target import PATH, Shop, told
 from tests.e2e.rendered_trees import get, push_files, unchanged
-from tests.e2e.serve_process import Serving
-from tests.patience import until
 from tests.rooms.source.chart_servers import ChartHost, digest, directory, helm, packed, pushed, real_registry
 
 
@@ -137,32 +135,3 @@ def test_a_range_is_resolved_once_a_commit_and_a_lock_in_git_decides(shop: Shop,
     touch(shop, 4, **{f"{PATH}/anneal.lock": json.dumps(lock)})
     assert shop.run().outcome is Outcome.UNCHANGED
     assert value(shop) == "a"
-
-
-def test_a_server_renders_a_chart_of_a_registry(shop: Shop, tmp_path: Path) -> None:
-    with real_registry() as address:
-        charts = Charts(tmp_path, address)
-        charts.publish("1.0.0", "a")
-        touch(shop, 1)
-        target = {
-            "name": shop.name,
-            "repository": {"url": shop.target.repository.url},
-            "path": PATH,
-            "namespaces": [shop.name],
-            "namespace": shop.name,
-            "cluster": {"kubeconfig": {"file": str(shop.kubectl.kubeconfig)}},
-            "charts": [{"url": charts.url}],
-            "renderer": {"type": "helm", "chart": {"oci": charts.oci, "version": "^1"}},
-        }
-        config = {"apiVersion": "anneal.dev/v1alpha1", "kind": "Config", "stateNamespace": STATES, "interval": "2s", "targets": [target]}
-        (tmp_path / "anneal.json").write_text(json.dumps(config))
-        serving = Serving(tmp_path / "anneal.json", tmp_path / "log").start()
-        try:
-            until(lambda: shop.kubectl.has("configmap", "web", shop.name), serving.log.read_text)
-            charts.publish("1.1.0", "b")
-            sha = touch(shop, 2)
-            until(lambda: shop.state().commit == sha, serving.log.read_text)
-        finally:
-            serving.stop()
-    assert value(shop) == "b"
-    assert [each.version for each in shop.state().charts] == ["1.0.0", "1.1.0"]

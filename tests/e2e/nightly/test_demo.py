@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from infra.controlplane import processes
-from infra.demo import recording, scenes, story, svg
+from infra.demo import recording, scenes
 from infra.demo.cluster import Names
-from infra.demo.narration import DemoFailed, Narrator, Said, normalised
+from infra.demo.narration import Said, normalised
 from infra.demo.repository import SHOP, declared
 from tests.kubectl import Kubectl
 from tests.patience import PATIENCE, until
@@ -161,20 +161,6 @@ def test_a_scene_is_played_with_what_it_needs_in_the_order_of_the_table() -> Non
     assert scenes.chosen([]) == [scene for scene in scenes.SCENES if scene.base]
 
 
-def test_what_a_scene_needs_stands_above_it_and_no_name_is_taken_twice() -> None:
-    names = [scene.name for scene in scenes.SCENES]
-    assert len({*names, scenes.ALL}) == len(names) + 1
-    for at, scene in enumerate(scenes.SCENES):
-        assert {*scene.needs} <= {*names[:at]}
-
-
-def test_a_scene_that_is_none_of_the_base_is_played_by_name_alone() -> None:
-    more = (*scenes.SCENES, scenes.Scene("later", "more", story.first_push, needs=("prune",), base=False))
-    assert "later" not in [scene.name for scene in scenes.chosen([], more)]
-    assert [scene.name for scene in scenes.chosen(["later"], more)] == ["push", "prune", "later"]
-    assert "more  (only by name)" in scenes.listing(more)
-
-
 def test_an_unknown_scene_is_refused_with_the_known_ones_before_anything_starts(cache: Path) -> None:
     done = run_demo(cache, "prune", "nowhere")
     assert (done.returncode, done.stdout) == (2, "")
@@ -183,13 +169,6 @@ def test_an_unknown_scene_is_refused_with_the_known_ones_before_anything_starts(
     assert (done.returncode, "argument --kubeconfig: there is no file /nowhere/config" in done.stderr) == (2, True)
     assert demo_directories(cache) == []
     assert run_demo(cache, "--list").stdout.splitlines()[0].split() == ["push", "a", "push", "deploys", "the", "whole", "shop"]
-
-
-def test_a_claim_that_is_not_so_ends_the_demo_unsaid() -> None:
-    voice = Narrator()
-    with pytest.raises(DemoFailed, match="not so: all is well"):
-        voice.check(False, "all is well")
-    assert voice.said == []
 
 
 def test_the_transcript_names_neither_paths_nor_ports_of_this_machine() -> None:
@@ -214,13 +193,6 @@ def test_a_recording_is_one_run_in_three_forms_without_what_is_this_machines(tmp
     times = [json.loads(line)[0] for line in cast.splitlines()[1:]]
     assert times == sorted(times)
     assert times[1] - times[0] <= recording.LONGEST
-
-
-def test_long_outputs_and_wide_lines_are_cut_in_the_picture() -> None:
-    lines = [Said(0.0, f"     {number}", "bright_black") for number in range(30)]
-    shown = [line.text.strip() for line in svg.shortened([*lines, Said(1.0, "x" * 200, "")])]
-    assert shown[: svg.LONGEST_OUTPUT] == [*map(str, range(svg.LONGEST_OUTPUT - 1)), "…"]
-    assert shown[svg.LONGEST_OUTPUT :] == ["x" * (svg.COLUMNS - 1) + "…"]
 
 
 def test_a_prefix_reaches_every_name_that_the_shop_has_in_a_cluster() -> None:

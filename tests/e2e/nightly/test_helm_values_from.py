@@ -1,4 +1,4 @@
-"""Values of a chart that live in the cluster: read with the target's rights, seen when they change, shown nowhere."""
+"""Values of a chart that live in the cluster: seen when they change, shown nowhere."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from pathlib import Path
 import pytest
 
 from handler.config.renderer_settings import RendererSettings, ValuesFrom
-from handler.config.settings import Impersonate
-from handler.model.errors import AccessDenied
 from handler.model.result import Outcome
 from tests.e2e.api_proxy import Wired
 from tests.e2e.conftest import Open
 from tests.e2e.documents import config_map
 from tests.e2e.one_target import Shop, told
 from tests.e2e.planted_secrets import CANARY, OTHER, assert_plans_silent, assert_silent, run, spellings
-from tests.e2e.rbac_rights import ALL, DEPLOYER, allow
 from tests.e2e.rendered_trees import chart, get, push_files, unchanged
 
 LATER = "canary/third%24+f1a0"
@@ -91,21 +88,6 @@ def test_a_changed_value_is_seen_by_the_next_drift_run_and_by_the_next_push(shop
     push_files(shop, chart(TREE) | {"docs/readme.md": "words"})
     assert handler.run(shop.job()).outcome is Outcome.APPLIED
     assert seen(shop) == ("blue", {"password": "another", "key": OTHER})
-
-
-def test_values_are_read_with_the_targets_rights(shop: Shop) -> None:
-    push_files(shop, chart(TREE))
-    shop.configure(impersonate=Impersonate(f"{shop.name}/{DEPLOYER}"))
-    allow(shop, (ALL, "", "configmaps"))
-    refused = shop.run()
-    assert (refused.outcome, refused.code) == (Outcome.FAILED, AccessDenied.code), told(refused)
-    (problem,) = refused.problems
-    assert problem.subject == f"Secret/{shop.name}/login"
-    assert f"system:serviceaccount:{shop.name}:{DEPLOYER}" in problem.message
-    assert "add to its Role in" in problem.fix
-    allow(shop, (ALL, "", "configmaps"), (ALL, "", "secrets"))
-    shop.applied()
-    assert seen(shop)[1]["password"] == CANARY
 
 
 @pytest.mark.parametrize("tree", [TREE, TREE | LEAKS], ids=["in-a-secret", "elsewhere"])

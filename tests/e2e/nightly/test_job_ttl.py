@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from handler.config.settings import Wait
 from handler.model.result import Outcome
 from handler.model.rollout import ARGO_HOOK
 from handler.state.record import Ran
-from infra.controlplane.pod_failures import FATE
-from tests.e2e.documents import Document, config_map, deployment, job
-from tests.e2e.one_target import DONE, Shop, outwaited, told
+from tests.e2e.documents import Document, config_map, job
+from tests.e2e.one_target import DONE, Shop, told
 from tests.patience import until
 
-PATIENT = Wait(120.0, 120.0)
 
-
-def brief(shop: Shop, name: str = "brief", image: str = "migrate:1", ttl: int = 0) -> Document:
-    made = job(shop.name, name, image)
-    made["spec"]["ttlSecondsAfterFinished"] = ttl
+def brief(shop: Shop, image: str = "migrate:1") -> Document:
+    made = job(shop.name, "brief", image)
+    made["spec"]["ttlSecondsAfterFinished"] = 0
     return made
 
 
-def ran(shop: Shop, name: str = "brief") -> int:
-    """Return how many Jobs of a name have made their pods, as the events tell."""
-    chosen = f"--field-selector=involvedObject.kind=Job,reason=SuccessfulCreate,involvedObject.name={name}"
+def ran(shop: Shop) -> int:
+    """Return how many Jobs of the name have made their pods, as the events tell."""
+    chosen = "--field-selector=involvedObject.kind=Job,reason=SuccessfulCreate,involvedObject.name=brief"
     events = shop.kubectl("get", "events", "-n", shop.name, chosen)["items"]
     return len({event["involvedObject"]["uid"] for event in events})
 
@@ -77,43 +73,6 @@ def test_a_job_removed_by_its_ttl_is_done_until_its_declaration_changes(shop: Sh
     assert plan is None or not plan.writes
     assert shop.state().ran == ()
     assert ran(shop) == 4
-
-
-def test_a_wait_over_several_runs_runs_a_ttl_job_once(shop: Shop) -> None:
-    """As functions wait: each run ends at once, and the next one finds the Job gone and the commit not recorded."""
-    slow = deployment(shop.name, "slow", replicas=1)
-    slow["spec"]["template"]["metadata"]["annotations"] = {FATE: "never-ready"}
-    shop.configure(wait=PATIENT)
-    shop.handler = shop.handler_at(shop.kubectl.kubeconfig, patience=0.0)
-    shop.push(brief(shop), slow)
-    assert shop.run().outcome is Outcome.WAITING
-    gone(shop, brief(shop))
-    assert [shop.run("tick").outcome for _ in range(2)] == [Outcome.WAITING] * 2
-    assert ran(shop) == 1
-    shop.push(brief(shop), deployment(shop.name, "slow", replicas=0))
-    shop.run()
-    assert outwaited(shop).outcome in DONE
-    assert_done(shop)
-
-
-def test_a_failed_rollout_runs_only_its_own_failed_job_again(shop: Shop) -> None:
-    broken = deployment(shop.name, "broken", replicas=1)
-    broken["spec"] |= {"progressDeadlineSeconds": 1}
-    broken["spec"]["template"]["metadata"]["annotations"] = {FATE: "crash-loop"}
-    shop.configure(wait=PATIENT)
-    shop.push(brief(shop), broken)
-    assert shop.run().code == "rollout-failed"
-    gone(shop, brief(shop))
-    assert shop.run("tick").code == "rollout-failed"
-    assert ran(shop) == 1
-    failing = brief(shop, "failing", ttl=8)
-    failing["spec"] |= {"backoffLimit": 0}
-    failing["spec"]["template"]["metadata"]["annotations"] = {FATE: "failed"}
-    shop.push(brief(shop), failing)
-    assert shop.run().code == "rollout-failed"
-    gone(shop, failing)
-    assert shop.run("tick").code == "rollout-failed", "it isn't taken for done"
-    assert (ran(shop), ran(shop, "failing")) == (1, 2)
 
 
 def test_a_hook_job_with_ttl_runs_with_its_rollout_alone(shop: Shop) -> None:

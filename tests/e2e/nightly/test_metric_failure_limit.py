@@ -12,15 +12,14 @@ from handler.config.settings import Rollback
 from handler.model.event import Job
 from handler.model.result import Outcome
 from infra.prometheushost import Exporter, PrometheusHost
-from tests.e2e.canary_target import NEW, OLD, Running, Trial
+from tests.e2e.canary_target import NEW, OLD, Trial
 from tests.e2e.conftest import Open
 from tests.e2e.killed_runs import outlive
 from tests.e2e.metric_checks import asks, measured, messages, named, says
 from tests.e2e.one_target import told
-from tests.e2e.rollouts import outcomes, recorded
 from tests.patience import until
 
-BAD, GOOD = 0.5, 0.001
+BAD = 0.5
 QUARTER: dict[str, Any] = {"steps": [{"weight": 25, "for": "0s"}]}
 ROW = r"failed \d+ samples in a row, and its failureLimit is 3: .*0\.5 at \S+, 0\.5 at \S+, 0\.5 at "
 
@@ -45,18 +44,6 @@ def assert_gone(trial: Trial) -> None:
     """The canary has left nothing, and its Deployment never had the new pods."""
     assert trial.canary is None
     assert trial.image(trial.stable) == OLD
-
-
-def test_a_canary_under_a_bad_metric_goes_after_three_samples(trial: Trial, exporter: Exporter, prometheus: PrometheusHost) -> None:
-    """The limit is a canary's default; the check, its samples and their times, the limit and the way out are reported."""
-    metric = is_bad(trial, exporter, prometheus)
-    trial.push(NEW, **QUARTER, success=[asks(metric, "< 0.01")])
-    result = trial.shop.run()
-    assert result.outcome is Outcome.ROLLED_BACK, told(result)
-    failed = trial.shop.state().history[1].message
-    assert re.search(rf"prometheus: {metric} is 0\.5 .*, must be < 0\.01; {ROW}", failed), failed
-    assert "mend what it measures, and push; or give it longer, by `failureLimit: 6` in this check" in failed
-    assert_gone(trial)
 
 
 def test_metric_samples_go_on_between_runs_of_a_function(trial: Trial, exporter: Exporter, prometheus: PrometheusHost) -> None:
@@ -94,21 +81,3 @@ def test_metric_samples_between_runs_count_for_the_failure_limit(trial: Trial, e
     assert result.outcome is Outcome.ROLLED_BACK, told(result)
     assert re.search(ROW, shop.state().history[1].message), shop.state().history[1]
     assert_gone(trial)
-
-
-def test_a_metric_without_a_number_doesnt_count_for_the_failure_limit(trial: Trial, exporter: Exporter) -> None:
-    """A canary without a measured number yet is held; the first number decides."""
-    metric = named(trial.shop)
-    trial.push(NEW, **QUARTER, success=[asks(metric, "< 0.01", failureLimit=1), asks("vector(0) / vector(0)", "< 1", failureLimit=1)])
-    run = Running.of(trial.shop)
-    says(trial.shop, "api", f"{metric} finds no series, must be < 0.01; prometheus (2): vector(0) / vector(0) is nan, must be < 1")
-    exporter.set(metric, GOOD)
-    says(trial.shop, "api", "canary at 25 % for 0s: prometheus (2): vector(0) / vector(0) is nan")
-    assert outcomes(trial.shop)["api"] == ""
-    exporter.set(metric, BAD)
-    result = run.result()
-    assert result.outcome is Outcome.ROLLED_BACK, told(result)
-    assert f"{metric} is 0.5" in told(result)
-    assert re.search(r"failed \d+ samples? in a row, and its failureLimit is 1: .*0\.5 at ", told(result)), told(result)
-    assert_gone(trial)
-    assert recorded(trial.shop, "api").outcome == "done", "of the way back"

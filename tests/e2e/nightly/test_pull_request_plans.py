@@ -1,4 +1,4 @@
-"""A real Gitea's pull requests get the plan of their merge as one comment: updated, diverged, in conflict, closed."""
+"""A real Gitea's pull requests get the plan of their merge as one comment: also diverged, in conflict, asked for."""
 
 from __future__ import annotations
 
@@ -96,25 +96,6 @@ def test_what_the_server_writes_otherwise_is_no_change_and_what_a_person_wrote_i
     assert "cpu" not in said
 
 
-def test_new_commits_update_the_one_comment_and_closing_leaves_it_until_it_is_opened_again(open_gitea_shop: Open) -> None:
-    shop = served(open_gitea_shop)
-    shop.branch("change", config_map(shop.name, "a"))
-    number = shop.gitea.open_pull_request(shop.repository, shop.ada, "change")
-    shop.planned(number, "- delete ConfigMap")
-    second = shop.branch("change", config_map(shop.name, "a"), config_map(shop.name, "b"), config_map(shop.name, "new"))
-    said = shop.planned(number, "+ create ConfigMap", second[:12])
-    assert "- delete" not in said
-    assert len(shop.comments(number)) == 1
-    until(lambda: [each.number for each in shop.record().pull_requests] == [number])
-    shop.gitea.edit_pull_request(shop.repository, number, shop.ada, state="closed")
-    until(lambda: any(line["seen"] == "it is closed" for line in shop.serving.lines("pull request")), lambda: shop.told(number))
-    assert shop.comments(number) == [said]
-    shop.gitea.edit_pull_request(shop.repository, number, shop.ada, state="open")
-    shop.branch("change", config_map(shop.name, "a"))
-    shop.planned(number, "- delete ConfigMap")
-    assert len(shop.comments(number)) == 1
-
-
 def test_a_diverged_branch_is_planned_as_it_would_be_merged_and_a_conflict_is_said(open_gitea_shop: Open) -> None:
     shop = served(open_gitea_shop)
     shop.branch("change", config_map(shop.name, "a"), config_map(shop.name, "b"), config_map(shop.name, "new"))
@@ -148,21 +129,3 @@ def test_anneal_plan_repeats_it_for_those_who_may_push_and_for_no_one_else(open_
     assert "by hand" not in said
     assert "# not by this pull request" in said
     assert len(shop.comments(number)) == 1
-
-
-def test_forks_and_drafts_are_not_planned_unless_asked(open_gitea_shop: Open) -> None:
-    shop = served(open_gitea_shop)
-    eve = shop.gitea.user(f"{shop.name}-eve")
-    fork = shop.gitea.fork(shop.repository, eve, f"{shop.name}-fork")
-    theirs = shop.gitea.work(fork, eve, shop.place / "fork")
-    theirs.git("checkout", "-q", "-b", "evil")
-    theirs.write(f"{shop.name}/evil.yaml", '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "evil"}}').commit("Evil")
-    theirs.git("push", "-q", "origin", "evil")
-    number = shop.gitea.open_pull_request(shop.repository, eve, f"{eve.name}:evil")
-    until(lambda: any("comes from a fork" in line["seen"] for line in shop.serving.lines("pull request")), lambda: shop.told(number))
-    shop.branch("change", config_map(shop.name, "a"))
-    draft = shop.gitea.open_pull_request(shop.repository, shop.ada, "change", title="WIP: a change")
-    until(lambda: any("it is a draft" in line["seen"] for line in shop.serving.lines("pull request")), lambda: shop.told(draft))
-    assert shop.comments(number) == shop.comments(draft) == []
-    shop.gitea.edit_pull_request(shop.repository, draft, shop.ada, title="A change")
-    shop.planned(draft, "- delete ConfigMap")

@@ -84,26 +84,6 @@ def changed(result: Result) -> dict[str, set[str]]:
     return {str(change.identity): {each.path for each in change.fields} for change in result.plan.writes}
 
 
-MARKS = {f"metadata.annotations.{IDENTITY}", f"metadata.labels.{PART_OF}"}
-
-
-def test_a_renamed_target_takes_its_objects_and_its_history_over_in_one_run(shop: Shop) -> None:
-    documents = filled(shop)
-    before = Renamed.of(shop).uids(*documents)
-    renamed = Renamed.of(shop)
-    planned = renamed.new.run(dry_run=True)
-    assert set(map(frozenset, changed(planned).values())) == {frozenset(MARKS)}
-    assert len(changed(planned)) == len(documents)
-    assert renamed.record(renamed.new.name) is None
-    result = renamed.new.applied()
-    assert result.counts == {"configured": len(documents)}, told(result)
-    state = renamed.assert_taken_over(*documents)
-    assert renamed.uids(*documents) == before
-    assert len(state.history) == 2
-    assert renamed.new.run("drift").outcome is Outcome.UNCHANGED
-    assert renamed.new.run("tick").outcome is Outcome.UNCHANGED
-
-
 def test_a_state_namespace_moves_with_all_that_its_records_have(shop: Shop) -> None:
     documents = filled(shop)
     space = shop.create_namespace(f"{shop.name}-states")

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import signal
-import threading
 from collections.abc import Callable
 from typing import Any
 
-import yaml
 from jsonschema import Draft202012Validator
 
-from handler import __version__
 from handler.model.names import state_name
-from tests.e2e.api_proxy import Wired
 from tests.e2e.documents import config_map
 from tests.e2e.killed_runs import outlive
 from tests.e2e.one_target import STATES, Shop
-from tests.e2e.serve_process import ROOT, TOKEN, Serving
-from tests.e2e.status_api import OTHER, READ, bearer, metrics, pushed
+from tests.e2e.serve_process import TOKEN, Serving
+from tests.e2e.status_api import READ, bearer, metrics, pushed
 from tests.in_process import ran
-from tests.patience import PATIENCE, until
-from tests.rooms.cluster.faulty_proxy import Handler
+from tests.patience import until
 
-CANARY = "canary-4f90ac-value"
 LATE = "cluster: hasn't answered within"
 
 
@@ -150,55 +143,6 @@ def test_what_is_not_configured_any_more_is_listed_for_tokens_that_may_see_it(
     assert read(serving, "/api/targets")["retired"] == []
 
 
-def test_a_token_sees_its_own_targets_and_a_broken_cluster_is_a_row(serving: Serving, shop: Shop) -> None:
-    shop.push(config_map(shop.name, "a"))
-    serving.start().ready()
-    rows = {row["target"]: row for row in read(serving, "/api/targets", TOKEN)["targets"]}
-    assert rows["lost"]["trouble"]["code"] in ("kubeconfig-invalid", "config-invalid")
-    assert rows[shop.name]["trouble"] is None
-    assert [row["target"] for row in read(serving, "/api/targets")["targets"]] == [shop.name]
-    assert read(serving, "/api/targets", OTHER) == {"version": __version__, "targets": [], "retired": [], "next": None}
-    for path in (f"/api/targets/{shop.name}", f"/api/runs/{shop.name}.0123456789ab", "/api/targets/lost"):
-        assert serving.send("GET", path, headers=bearer(OTHER))[0] == 403
-    assert serving.send("POST", f"/replay/{shop.name}", b"{}", bearer(READ))[0] == 403
-    until(lambda: 'anneal_target_failures{target="lost"} 1.0' in metrics(serving), lambda: metrics(serving))
-    until(lambda: f'anneal_target_failures{{target="{shop.name}"}} 0.0' in metrics(serving), lambda: metrics(serving))
-
-
-def test_a_cluster_that_hangs_is_told_as_it_was_seen_last_and_pushes_are_taken(
-    serving: Serving, shop: Shop, wired: Callable[[], Wired]
-) -> None:
-    wire, gate = wired(), threading.Event()
-    configuration = json.loads(serving.config.read_text())
-    configuration["targets"][0]["cluster"]["kubeconfig"]["file"] = str(wire.kubeconfig)
-    serving.config.write_text(json.dumps(configuration))
-    commit = shop.push(config_map(shop.name, "a"))
-    serving.start().ready()
-    paths = f"/api/targets/{shop.name}", "/api/targets", f"/api/deliveries?target={shop.name}"
-    until(lambda: read(serving, paths[0])["recorded"], serving.log.read_text)
-    ended(serving, pushed(serving, shop, commit))
-    whole, page, deliveries = (read(serving, path) for path in paths)
-    assert (whole["trouble"], page["targets"][0]["trouble"], deliveries["unread"]) == (None, None, [])
-
-    def hang(_handler: Handler) -> bool:
-        gate.wait(PATIENCE)
-        return False
-
-    wire.wire.only, wire.wire.tricks[:] = (lambda *_: True), [hang] * 10_000
-    try:
-        for _ in range(2):
-            stale, rows, old = (serving.send("GET", path, headers=bearer(READ))[1] for path in paths)
-            assert [each["trouble"]["code"] for each in (stale, *rows["targets"])] == ["cluster-unavailable"] * 2, (stale["trouble"], rows)
-            assert (stale["state"], rows["targets"][0]["commit"]) == (whole["state"], commit)
-            assert stale["seen"] >= whole["seen"]
-            assert stale["age"] >= 0
-            assert (old["recorded"], [each["target"] for each in old["unread"]]) == (deliveries["recorded"], [shop.name])
-            assert old["unread"][0]["seen"] == stale["seen"]
-        assert pushed(serving, shop, commit)
-    finally:
-        gate.set()
-
-
 def test_a_replay_taken_by_a_killed_worker_is_run_by_the_next(serving: Serving, shop: Shop) -> None:
     """First one that never read it, then workers killed at whatever they do; each request ends, and is recorded once at most."""
     first = shop.push(config_map(shop.name, "a"))
@@ -220,55 +164,3 @@ def test_a_replay_taken_by_a_killed_worker_is_run_by_the_next(serving: Serving, 
         assert shop.state().commit == commit, serving.log.read_text()
     recorded = [run.id for run in shop.state().history]
     assert [recorded.count(run) for run in asked] == [1] * len(asked)
-
-
-def test_the_gap_and_the_orphans_are_looked_at_now_and_shown_to_readers_alone(serving: Serving, shop: Shop) -> None:
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": shop.name}, "stringData": {"key": CANARY}}
-    commit = shop.push(config_map(shop.name, "a"), config_map(shop.name, "b"), secret)
-    serving.start().ready()
-    until(lambda: read(serving, f"/api/targets/{shop.name}")["recorded"], serving.log.read_text)
-    ended(serving, pushed(serving, shop, commit))
-    data = {"data": {"key": "by hand"}, "metadata": {"annotations": {"note": CANARY}}}
-    shop.kubectl.run(
-        "patch", "cm", "a", "-n", shop.name, "--field-manager=kubectl-edit", "--type=merge", "-p", json.dumps({"data": data["data"]})
-    )
-    shop.kubectl.run(
-        "patch",
-        "secret",
-        "login",
-        "-n",
-        shop.name,
-        "--field-manager=acme",
-        "--type=merge",
-        "-p",
-        json.dumps({"metadata": data["metadata"]}),
-    )
-    path = f"/api/targets/{shop.name}"
-    gap = read(serving, f"{path}/gap")
-    Draft202012Validator(told_form("/api/targets/{target}/gap")).validate(gap)
-    objects = {each["object"].rpartition("/")[2]: each for each in gap["objects"]}
-    assert {name: each["state"] for name, each in objects.items()} == {"a": "differs", "b": "equal", "login": "equal"}
-    assert [(row["path"], row["live"], row["manager"]) for row in objects["a"]["fields"] if row["state"] == "differs"] == [
-        ("data.key", "by hand", "kubectl-edit")
-    ]
-    one = read(serving, f"{path}/gap?object=ConfigMap/{shop.name}/b")
-    assert [each["object"] for each in one["objects"]] == [f"ConfigMap/{shop.name}/b"]
-    orphans = read(serving, f"{path}/orphans")
-    assert (orphans["commit"], orphans["orphans"]) == (commit, [])
-    for each in (gap, one, orphans):
-        assert CANARY not in json.dumps(each)
-        assert base64.b64encode(CANARY.encode()).decode() not in json.dumps(each)
-    for kind in ("gap", "orphans"):
-        assert serving.send("GET", f"{path}/{kind}", headers=bearer(OTHER))[0] == 403
-        assert serving.send("GET", f"{path}/{kind}", headers={})[0] == 401
-        status, lost = serving.send("GET", f"/api/targets/lost/{kind}", headers=bearer(TOKEN))
-        assert (status, lost["outcome"], lost["code"]) == (200, "failed", "kubeconfig-invalid"), lost
-    assert shop.kubectl("get", "cm", "a", "-n", shop.name)["data"] == {"key": "by hand"}, "a look writes nothing"
-
-
-def told_form(path: str) -> dict[str, Any]:
-    document = yaml.safe_load((ROOT / "handler/web/openapi.yaml").read_text())
-    return {
-        **document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"],
-        "components": document["components"],
-    }

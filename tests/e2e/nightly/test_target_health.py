@@ -16,7 +16,6 @@ from tests.e2e.one_target import PATH, STATES, Shop
 from tests.e2e.rbac_rights import ALL, allow
 from tests.e2e.serve_process import TOKEN, Serving
 from tests.e2e.status_api import bearer, metrics
-from tests.e2e.workload_status import fated
 from tests.fakes.clock import NEVER
 from tests.patience import until
 
@@ -42,19 +41,6 @@ def test_health_is_degraded_by_a_deleted_object_once_no_attempt_is_open_and_heal
     after = shop.state()
     assert (after.history, after.commit, after.status) == (before.history, before.commit, before.status), "no run, nothing else written"
     assert shop.run("drift").outcome is Outcome.APPLIED
-    watch.shows(HealthState.HEALTHY)
-
-
-def test_a_crash_loop_from_the_first_second_is_told_although_nothing_waits(shop: Shop, watching: Any) -> None:
-    broken = fated(deployment(shop.name, "api", replicas=1), "crash-loop")
-    shop.push(broken)
-    shop.applied()
-    watch = watching()
-    watch.shows(HealthState.DEGRADED, "CrashLoopBackOff")
-    del broken["spec"]["template"]["metadata"]["annotations"]
-    shop.push(broken)
-    shop.applied()
-    assert shop.state().health.state == HealthState.PROGRESSING, "another commit"
     watch.shows(HealthState.HEALTHY)
 
 

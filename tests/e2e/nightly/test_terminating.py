@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from handler.cli.reports import facts
-from handler.engine.apply import wait_deleted
-from handler.model.plan import Action
 from handler.model.result import Outcome, Result
 from tests.e2e.documents import Document, config_map
 from tests.e2e.one_target import Shop, told
@@ -50,45 +45,6 @@ def assert_comes_again(shop: Shop, document: Document, before: str) -> None:
     assert live
     assert live["metadata"]["uid"] != before
     assert shop.run("drift").outcome is Outcome.UNCHANGED
-
-
-def test_a_terminating_object_is_reported_and_created_again(shop: Shop) -> None:
-    one = config_map(shop.name, "one")
-    shop.kubectl.run("create", "-f", "-", given=json.dumps(one))
-    before = terminate(shop, one)
-    one["data"] = {"key": "2"}
-    shop.push(one, config_map(shop.name, "two"))
-    shown = shop.run(dry_run=True)
-    assert_told(shop, one, shown, shop.applied())
-    assert shown.plan
-    assert {change.action for change in shown.plan.changes if change.identity.name == "one"} == {Action.UPDATE}
-    again = shop.run("drift")
-    assert again.outcome is Outcome.UNCHANGED, told(again)
-    assert_told(shop, one, shop.run("drift", dry_run=True), again)
-    assert_comes_again(shop, one, before)
-
-
-def test_what_waits_for_its_finalizer_is_deleting_after_each_retry_and_never_pruned(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wait_deleted, "TIMEOUT", 1.0)
-    one = {**config_map(shop.name, "one", annotations={"anneal.dev/recreate": "allow"}), "immutable": True}
-    shop.push(one, config_map(shop.name, "two"))
-    shop.applied()
-    finalize(shop, one, [HELD])
-    shop.push({**one, "data": {"key": "2"}}, config_map(shop.name, "two"))
-    for tries in (1, 2):
-        ended = shop.run("push" if tries == 1 else "tick")
-        assert (ended.outcome, ended.code, ended.counts) == (Outcome.PRUNING, "still-deleting", {"deleting": 1}), told(ended)
-        said = (
-            f"ConfigMap/{shop.name}/one: is not gone yet; finalizers: {HELD} (the controller of x.example.com); kubectl get ConfigMap/one"
-        )
-        assert ended.message.startswith(said)
-        assert [(each["object"], each["done"]) for each in facts(ended)["changes"]] == [(f"ConfigMap/{shop.name}/one", False)]
-        (entry, *_), status = shop.state().history, shop.state().status
-        assert (entry.outcome, entry.counts, entry.changed) == ("pruning", {"deleting": 1}, (f"ConfigMap/{shop.name}/one deleting",))
-        assert (status.phase, status.counts, entry.times) == ("pruning", {"deleting": 1}, tries)
-    finalize(shop, one, None)
-    assert "pruned" not in shop.applied("tick").counts
-    shop.assert_converged()
 
 
 def test_an_object_terminating_at_its_hand_over_is_created_again_by_the_taker(pair: Pair) -> None:

@@ -1,22 +1,19 @@
-"""Variables that live in the cluster: read with the target's rights, seen when they change, and shown nowhere, however short they are."""
+"""Variables that live in the cluster show nowhere, however short they are."""
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import re
-from collections.abc import Callable
 
 from handler.model.plan import Change
 from handler.model.result import Outcome, Result
 from handler.model.to_json import plain
-from tests.e2e.api_proxy import Wired
 from tests.e2e.conftest import Open
 from tests.e2e.documents import Document
 from tests.e2e.one_target import Shop, told
 from tests.e2e.planted_secrets import CANARY, OTHER, assert_plans_silent, assert_silent, run, surfaces
-from tests.e2e.rendered_trees import get, push_files, text_of, unchanged
+from tests.e2e.rendered_trees import push_files, text_of
 from tests.e2e.test_variables import MAP, SETTINGS, settle, shop  # noqa: F401 - fixtures, too
 
 
@@ -28,24 +25,6 @@ def fields(result: Result, kind: str) -> list[tuple[str, str, str]]:
 def changes(result: Result) -> list[Change]:
     assert result.plan, told(result)
     return [each for stage in result.plan.stages for each in stage]
-
-
-def test_a_changed_variable_is_seen_by_the_next_drift_run_and_by_the_next_push(shop: Shop, wired: Callable[[], Wired]) -> None:
-    shop.applied()
-    assert get(shop, "configmap", "out")["data"] == {"colour": "green", "region": "eu-1", "url": f"db={CANARY};"}
-    assert base64.b64decode(get(shop, "secret", "out")["data"]["password"]).decode() == CANARY
-    assert get(shop, "deployment", "web")["spec"]["replicas"] == 3
-    unchanged(shop.run("drift"))
-    wire = wired()
-    handler = shop.handler_at(wire.kubeconfig)
-    handler.run(shop.job("drift"))
-    settle(shop, "blue")
-    wire.forget()
-    assert handler.run(shop.job(hint=shop.head)).outcome is Outcome.UNCHANGED
-    assert [method for method, _ in wire.seen] == ["GET"], "a push without change asks for no variable"
-    assert handler.run(shop.job("drift")).outcome is Outcome.APPLIED
-    assert get(shop, "configmap", "out")["data"]["colour"] == "blue"
-    assert {"//values/ConfigMap/settings", "//values/Secret/login", "//values/Secret/none"} <= {*shop.state().reads_paths}
 
 
 def test_no_secret_shows_anywhere_however_short_it_is(shop: Shop, logged: io.StringIO) -> None:

@@ -8,7 +8,6 @@ import zipfile
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -83,11 +82,3 @@ def test_the_wheel_asks_for_what_requirements_ask_for(metadata: Message) -> None
     lines = (line.partition("#")[0].strip() for line in (ROOT / "requirements.txt").read_text().splitlines())
     asked = {str(Requirement(line)) for line in lines if line}
     assert {str(Requirement(each)) for each in metadata.get_all("Requires-Dist", [])} == asked
-
-
-def test_every_address_of_the_project_is_below_its_repository() -> None:
-    urls: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
-    assert [url for url in urls.values() if not url.startswith(urls["Repository"])] == []
-    assert not urlsplit(urls["Repository"]).path.endswith("/")
-    for url in (url for url in urls.values() if "/main/" in url):
-        assert (ROOT / url.partition("/main/")[2]).exists()

@@ -26,12 +26,6 @@ CHART = {
     "templates/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}'}\ndata: {word: '{{ .Values.word }}'}\n",
     "crds/crd.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\n",
 }
-BASES = {
-    "base/kustomization.yaml": "resources: [map.yaml]\nconfigMapGenerator:\n- name: made\n  files: [a.txt]\n",
-    "base/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\ndata: {a: b}\n",
-    "base/a.txt": "text\n",
-    "over/lay/kustomization.yaml": "resources: [../../base]\nnamePrefix: x-\n",
-}
 CHARTS = {
     "kustomization.yaml": "helmGlobals: {chartHome: charts}\nhelmCharts:\n- {name: shop, releaseName: one, valuesInline: {word: inline}}\n",
     **{f"charts/shop/{path}": text for path, text in CHART.items()},
@@ -68,21 +62,6 @@ def _bare(place: Path, files: Mapping[str, str], *command: str, below: str = "")
         (place / name).write_text(text)
     environment = {"HOME": str(place), "PATH": os.path.dirname(command[0])}  # noqa: PTH120 - a string
     return subprocess.run(command, cwd=place / below, env=environment, capture_output=True, text=True, check=True).stdout
-
-
-def test_kustomize_builds_an_overlay_as_it_does_without_walls(sandbox: Sandbox, tools: Path, tmp_path: Path) -> None:
-    code, output, errors = _run(sandbox, tools / "kustomize", "build", "over/lay", files=BASES)
-    assert (code, errors) == ("0", "")
-    assert output == _bare(tmp_path, BASES, str(tools / "kustomize"), "build", "over/lay")
-    assert "x-made-" in output
-
-
-def test_helm_renders_a_chart_as_it_does_without_walls(sandbox: Sandbox, tools: Path, tmp_path: Path) -> None:
-    arguments = ("template", "release", "{home}", "--include-crds", "--set", "word=given")
-    code, output, errors = _run(sandbox, tools / "helm", *arguments, files=CHART)
-    assert (code, errors) == ("0", "")
-    assert output == _bare(tmp_path, CHART, str(tools / "helm"), *(each.replace("{home}", ".") for each in arguments))
-    assert "word: 'given'" in output
 
 
 def test_kustomize_may_start_helm_where_it_is_named(sandbox: Sandbox, tools: Path, tmp_path: Path) -> None:

@@ -42,10 +42,6 @@ def another(directory: Path, ours: Authority) -> tuple[Path, Path]:
     return ours.certificate("host"), Authority(directory, "theirs").file
 
 
-def by_another(directory: Path, ours: Authority) -> tuple[Path, Path]:
-    return Authority(directory, "ours2").certificate("host"), ours.file
-
-
 def expired(_: Path, ours: Authority) -> tuple[Path, Path]:
     return ours.certificate("host", since=-3, days=-1), ours.file
 
@@ -68,7 +64,6 @@ def no_authority(directory: Path, ours: Authority) -> tuple[Path, Path]:
     ("make", "words"),
     [
         (another, r"not trusted \(unable to get local issuer certificate\); set repository.tls.caFile"),
-        (by_another, r"not trusted \(unable to get local issuer certificate\); set repository.tls.caFile"),
         (expired, r"not trusted \(certificate has expired\); renew the host's certificate"),
         (early, r"not trusted \(certificate is not yet valid\); .* clock"),
         (elsewhere, r"not trusted \(IP address mismatch.*\); write the host in its URL as its certificate names it"),
@@ -88,12 +83,6 @@ def test_a_host_that_isnt_trusted_gets_no_credentials(
         git.head(following(MAIN))
     assert host.requests == []
     assert CANARY not in repr(caught.value)
-
-
-def test_a_private_ca_isnt_trusted_unless_it_is_named(tmp_path: Path, ours: Authority) -> None:
-    host, _ = private(tmp_path, ours.certificate("host"))
-    with host, opened(host.url_of("shop")) as git, pytest.raises(ConfigInvalid, match=r"not trusted .*caFile"):
-        git.head(following(MAIN))
 
 
 def test_the_ca_file_is_reread_while_we_run(tmp_path: Path, ours: Authority) -> None:

@@ -92,23 +92,6 @@ def test_another_browser_s_callback_signs_nobody_in(browser: Browser, server: Se
 
 
 # --- the cookie and the rest of the door
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        *(("GET", path) for path in ("/api/targets", "/api/targets/shop-prod", "/api/deliveries", "/api/openapi.json", "/metrics")),
-        *(("POST", path) for path in ("/replay/shop-prod", "/webhooks/github", "/webhooks/gitlab")),
-    ],
-)
-def test_the_page_s_cookie_counts_on_no_other_route(browser: Browser, server: Serving, method: str, path: str) -> None:
-    landed = browser.post(f"{URL}/ui/login", {"token": TOKEN})
-    assert "slow" in landed.text
-    cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies["anneal.example.com"].items())
-    headers = {"Cookie": cookie, "Content-Type": "application/json", "Origin": URL, "Sec-Fetch-Site": "same-origin"}
-    body = b"{}" if method == "POST" else None
-    assert server.request(method, path, body, headers)[0] == 401
-    assert not server.runs() or all(run.get("trigger") != "replay" for run in server.runs())
-
-
 def test_a_token_of_the_page_is_none_of_the_api(server: Serving) -> None:
     assert server.request("GET", "/api/targets", headers={"Authorization": f"Bearer {TOKEN}"})[0] == 401
 

@@ -137,12 +137,5 @@ def test_health_has_every_metric_that_an_alert_uses() -> None:
     assert used == {name.partition("{")[0] for name in HEALTHY}
 
 
-def test_alerts_on_what_waits_for_a_person_are_warnings() -> None:
-    severities = {name: rule["labels"]["severity"] for name, rule in RULES.items()}
-    assert {severities[name] for name in ("AnnealTargetHeld", "AnnealTargetRefused", "AnnealTargetDegraded", "AnnealDeadLetters")} == {
-        "warning"
-    }
-
-
 def test_no_alert_fires_in_health(tmp_path: Path) -> None:
     run(HEALTHY, "2h", {alert: [] for alert in RULES}, tmp_path / "healthy.yaml")

@@ -58,11 +58,6 @@ def test_help_is_plain_text(name: str) -> None:
     assert "\b" not in shown
 
 
-def test_completion_shows_one_line_a_shell() -> None:
-    lines = CliRunner().invoke(anneal, ["completion", "--help"]).output.splitlines()
-    assert '  zsh:  eval "$(anneal completion zsh)" in ~/.zshrc, after compinit' in lines
-
-
 def worked() -> dict[str, str]:
     """Return the module that does each command's work, as its declaration says."""
     found: dict[str, str] = {}

@@ -66,7 +66,3 @@ def test_messages_advise_existing_commands_and_flags(path: Path) -> None:
         assert missing(text) == [], f"{path}:{line}"
         said = API_GROUP.sub("", text.lower())
         assert not any(each in said for each in LATER), f"{path}:{line}: {text}"
-
-
-def test_an_advised_command_that_doesnt_exist_is_found() -> None:
-    assert missing("`anneal banish shop --keep`, or anneal apply X --approve=id --loud") == ["anneal banish", "anneal apply --loud"]

@@ -40,12 +40,6 @@ def survives(text: str) -> None:
 
 
 @LITTLE
-@given(st.lists(PIECES, max_size=40).map("".join))
-def test_any_arrangement_of_yaml_is_settings_or_config_invalid(text: str) -> None:
-    survives(text)
-
-
-@LITTLE
 @given(st.integers(0, len(FULL)), st.integers(0, 30), st.lists(PIECES, max_size=5).map("".join))
 def test_the_sample_with_a_piece_replaced(start: int, length: int, piece: str) -> None:
     survives(FULL[:start] + piece + FULL[start + length :])

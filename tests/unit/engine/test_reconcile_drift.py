@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from handler.config.settings import IgnoreRule, IgnoreSelect
 from handler.model.result import Outcome
 from tests.fakes.apiserver import Call
 from tests.fakes.apiserver.connection import Reply
@@ -94,20 +93,3 @@ def test_ignore_lists_nothing_in_drift_runs(shop: InMemoryShop) -> None:
     assert shop.run("drift").outcome is Outcome.UNCHANGED
     assert not any("labelSelector" in call.asked.query for call in asked)
     assert (shop.written, shop.server.store.get(RECORD)) == ([], record)
-
-
-def test_ignored_fields_are_neither_reset_nor_reported() -> None:
-    shop = InMemoryShop()
-    shop.configure(ignore=(IgnoreRule(IgnoreSelect(kind="ConfigMap", name="tuned*"), ("/data/level",)),))
-    both = {"level": "1", "key": "1"}
-    tuned, marked = config_map("tuned-a") | {"data": both}, config_map("marked", annotations={"anneal.dev/ignore": "/data/level"})
-    plain = config_map("plain") | {"data": {"level": "1"}}
-    shop.push(tuned, marked | {"data": both}, plain)
-    shop.applied()
-    for each in (tuned, marked):
-        shop.patch(each, {"data": {"level": "9"}})
-    assert shop.run("drift").outcome is Outcome.UNCHANGED
-    shop.patch(plain, {"data": {"level": "9"}})
-    shop.patch(tuned, {"data": {"key": "9"}})
-    shop.applied("drift")
-    assert [value(shop, name) for name in ("tuned-a", "marked", "plain")] == [{"level": "9", "key": "1"}] * 2 + [{"level": "1"}]

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import pytest
 
-from handler.engine.run import transitions
 from handler.model.event import Job
 from handler.model.names import run_id
 from handler.model.result import Outcome, Result
@@ -199,19 +198,6 @@ def test_a_recovery_killed_after_its_first_write_still_prunes_nothing(shop: InMe
     first = shop.run("tick")
     assert (first.counts.get("skipped"), "pruned" in first.counts, living(shop)) == (2, False, 2)
     assert shop.applied("tick").counts["pruned"] == 2
-
-
-def test_an_approval_ends_when_what_was_approved_is_no_longer_what_is_rendered(shop: InMemoryShop) -> None:
-    shop.push(*maps())
-    shop.applied()
-    shop.push(*maps(2))
-    assert shop.run().outcome is Outcome.HELD
-    approved = held(shop)
-    shop.handler.store(shop.target).update(lambda state: transitions.approve(state, "ann", 1_772_366_400.0))
-    shop.push(*maps(1))
-    assert shop.run().outcome is Outcome.HELD
-    assert held(shop) != approved
-    assert (shop.state().approval, living(shop)) == (None, 14)
 
 
 def test_a_dry_run_takes_no_approval_and_no_unpin(shop: InMemoryShop) -> None:

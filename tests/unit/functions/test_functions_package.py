@@ -16,11 +16,6 @@ from tests.unit.rows import each_row
 CODE = {"handler/functions.py": Path("a"), "six.py": Path("b")}
 
 
-def test_a_configuration_stands_beside_the_code() -> None:
-    files = {"anneal.yaml": Path("c"), "trust/ca.pem": Path("d")}
-    assert together(CODE, files) == CODE | files
-
-
 @each_row("name", ["handler/trust.pem", "six.py/trust.pem", "six/trust.pem"])
 def test_no_file_of_the_configuration_takes_the_place_of_code(name: str) -> None:
     with pytest.raises(ConfigInvalid, match=f"{name}: is the name of code"):

@@ -17,7 +17,6 @@ from handler.model.errors import ConfigInvalid
 from handler.render import render_tools
 from infra.functions import programs
 from infra.functions.configured import unfit
-from infra.functions.package import together
 from infra.gobuild import BuildError
 from infra.renderers import build, nix
 from tests.unit.rows import each_row
@@ -155,11 +154,6 @@ def test_a_build_that_fails_says_what_helps(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(programs, "binaries", fails)
     with pytest.raises(ConfigInvalid, match=r"^--renderers: there is no `go` on PATH"):
         programs.packed(programs.BOTH, "arm64")
-
-
-def test_a_file_of_the_configuration_takes_the_place_of_no_program() -> None:
-    with pytest.raises(ConfigInvalid, match=r"tools/ca\.pem: is the name of code"):
-        together({"tools/helm": Path("a")}, {"tools/ca.pem": Path("b")})
 
 
 def test_a_build_for_another_platform_lies_elsewhere_and_one_for_this_machine_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

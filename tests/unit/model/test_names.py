@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handler.model.errors import ApiRefused, Busy, ConfigInvalid, Problem, RenderFailed
 from handler.model.manifest import at, canonical, digest_of, items_at
 from handler.model.names import GroupKind, Identity, Resource, applyset_id, identity_of, kubectl
-from handler.model.plan import DONE, Action, Change, FieldChange, Plan
+from handler.model.plan import Action, Change, FieldChange, Plan
 from tests.unit.plan.samples import document, manifest
 
 pytestmark = pytest.mark.slow
@@ -73,13 +71,6 @@ def test_a_command_names_exactly_one_object(identity: Identity, command: str) ->
     assert kubectl("label", identity, "tier-") == command
 
 
-@pytest.mark.parametrize("name", ["x; reboot", "`reboot`", "$(reboot)", "it's", '"', "a\nb", "<x>", "~", "x&"])
-def test_a_shell_takes_whatever_a_name_holds_as_one_word(name: str) -> None:
-    command = kubectl("delete", Identity(ROLES, "ClusterRole", "", name))
-    said = subprocess.run(["bash", "-c", f"kubectl() {{ printf '%s\\0' \"$@\"; }}; {command}"], capture_output=True, check=True).stdout
-    assert said.decode().split("\0") == ["delete", f"ClusterRole.{ROLES}/{name}", ""]
-
-
 @pytest.mark.parametrize(
     ("resource", "where", "path"),
     [
@@ -116,37 +107,8 @@ def test_a_body_of_any_shape_can_be_asked(steps: tuple[str, ...], found: Any) ->
     assert items_at(body, *steps) == (found if isinstance(found, list) else [])
 
 
-def test_an_error_is_told_by_all_its_problems() -> None:
-    first, second = Problem("Deployment/shop/api", "is wrong", "a.yaml:3", "write it right"), Problem("x", "too")
-    error = ConfigInvalid(first, second)
-    assert str(error) == "a.yaml:3: Deployment/shop/api: is wrong; write it right\nx: too"
-    assert (error.who, error.problems, Busy.who) == ("operator", (first, second), "nobody")
-    assert RenderFailed(first, reason="memory").reason == "memory"
-    assert (ApiRefused(first, status=422, reason="Invalid").status, ApiRefused(first).reason) == (422, "")
-
-
 def change(action: Action, name: str = "web", group: str = "") -> Change:
     return Change(action, Identity(group, "Thing", "shop", name), f"uid-{name}", "7", manifest=manifest(name=name))
-
-
-@pytest.mark.parametrize(
-    ("action", "writes", "removes", "word"),
-    [
-        (Action.CREATE, True, False, "created"),
-        (Action.UPDATE, True, False, "configured"),
-        (Action.RECREATE, True, True, "recreated"),
-        (Action.UNCHANGED, False, False, "unchanged"),
-        (Action.PRUNE, True, True, "pruned"),
-        (Action.SKIP, False, False, "skipped"),
-    ],
-)
-def test_every_action_says_what_it_does(action: Action, writes: bool, removes: bool, word: str) -> None:
-    found = change(action)
-    assert (found.writes, found.removes, DONE[action]) == (writes, removes, word)
-    plan = Plan("shop", "c" * 40, ((found,),), (found,))
-    assert plan.counts() == {word: 2}
-    assert plan.changes == (found, found)
-    assert plan.writes == ((found, found) if writes else ())
 
 
 def test_a_change_is_approved_by_action_group_object_and_uid() -> None:

@@ -127,14 +127,6 @@ def plain(job: Job) -> Job:
     return replace(job, asked=0.0)
 
 
-def test_a_job_put_into_a_queue_comes_out_once_under_its_run_id(side: Side) -> None:
-    run = side.queue.put(pushed("shop"))
-    (work,) = side.taken(1)
-    assert plain(work.job) == pushed("shop")
-    assert work.runs == (run,)
-    assert target_of(run) == "shop"
-
-
 def test_all_of_one_request_come_out_each_under_its_own_id_in_the_order_given(side: Side) -> None:
     jobs = [pushed(f"t{number}") for number in range(25)]
     runs = side.queue.put_all(jobs)

@@ -12,7 +12,7 @@ from handler.config.settings import Target
 from handler.state.configmap import read_summary, summary_of
 from handler.state.record import Suspend
 from handler.state.record_format import stamp
-from handler.state.suspension import CONFIGURED, suspension
+from handler.state.suspension import suspension
 from tests.unit.state.samples import blank
 
 NOW = 1_900_000_000.0
@@ -29,16 +29,6 @@ def test_a_suspension_holds_until_its_end_in_the_record_and_in_its_summary(until
     summary = read_summary(summary_of(state))
     assert summary
     assert [bool(suspension(TARGET, known, NOW)) for known in (state, summary)] == [holds, holds]
-
-
-def test_the_configuration_suspends_a_target_whatever_its_record_says() -> None:
-    target, over = replace(TARGET, suspend=True), replace(blank(), suspend=Suspend("ada", until=stamp(NOW)))
-    assert [suspension(target, known, NOW) for known in (None, blank(), over)] == [CONFIGURED] * 3
-
-
-def test_a_target_without_a_record_isnt_suspended() -> None:
-    assert suspension(TARGET, None, NOW) is None
-    assert suspension(TARGET, blank(), NOW) is None
 
 
 def test_a_summary_names_the_end_only_of_a_suspension_that_has_one() -> None:

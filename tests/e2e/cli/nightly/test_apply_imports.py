@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import yaml
 
 from tests.e2e.cli.conftest import Shop, document
@@ -54,9 +53,3 @@ def test_a_token_needs_no_vendors_client(shop: Shop, tmp_path: Path, kubectl: Ku
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(found))
     assert of_vendors(loaded(tmp_path, *flags(shop, plain(tmp_path / "plain")), environ=environ(shop, kubeconfig))) == NEEDED
-
-
-@pytest.mark.parametrize("beside", ["deploy", "deploy/below"])
-def test_a_directory_of_a_repository_is_read_by_git(beside: str, shop: Shop, tmp_path: Path) -> None:
-    directory = plain(shop.work.directory / beside)
-    assert "dulwich" in of_vendors(loaded(tmp_path, *flags(shop, directory), environ=environ(shop)))

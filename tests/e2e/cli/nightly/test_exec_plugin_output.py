@@ -96,10 +96,6 @@ def test_stderr_of_an_exec_plugin_is_shown_on_a_terminal_alone(shop: Shop, tmp_p
     assert (code, f"sign in at {CANARY}" in shown, "exit code 7" in shown) == (1, True, True), shown
 
 
-def test_a_servers_log_has_no_output_of_an_exec_plugin(shop: Shop, tmp_path: Path) -> None:
-    assert CANARY not in "\n".join(served(shop, noisy(shop, tmp_path), tmp_path / "log"))
-
-
 @pytest.mark.parametrize("command", ["plan", "doctor"])
 def test_insecure_skip_tls_verify_is_one_warning_with_its_command(shop: Shop, kubectl: Kubectl, tmp_path: Path, command: str) -> None:
     insecure = changed(shop, tmp_path / "kubeconfig", checked=False)

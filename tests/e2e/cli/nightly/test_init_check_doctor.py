@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from handler import __version__
 from tests.e2e.cli.conftest import Shop, document
 from tests.kubectl import Kubectl
 from tests.patience import PATIENCE, until
@@ -79,42 +76,6 @@ def test_the_commands_that_init_prints_lead_to_a_serving_server(shop: Shop, plac
         finally:
             served.send_signal(signal.SIGTERM)
             assert served.wait(PATIENCE) == 0
-
-
-def test_without_webhooks_the_commands_that_init_prints_apply(shop: Shop, place: Path, kubectl: Kubectl) -> None:
-    check, run = begun(shop, place, "none")
-    done = shell(shop, place, check)
-    assert done.returncode == 0, done.stdout + done.stderr
-    env = {name: value for name, value in {**os.environ, **environ(shop, place)}.items() if value is not None}
-    with (place / "log").open("wb") as log:
-        running = subprocess.Popen(shlex.split(run), cwd=place, env=env, stdout=log, stderr=log)
-        try:
-            until(lambda: kubectl.has("cm", "three", shop.namespace), (place / "log").read_text)
-        finally:
-            running.send_signal(signal.SIGTERM)
-            running.wait(PATIENCE)
-
-
-def test_doctor_tells_of_a_real_server_and_of_one_that_is_gone(shop: Shop, place: Path) -> None:
-    token = "canary-of-sixteen-letters-and-more"
-    shop.configure(top="replay: {tokens: [{name: ci, secret: {env: CI}, may: [read]}]}")
-    env = {**os.environ, "CI": token, "KUBECONFIG": str(shop.cli.kubeconfig), "ANNEAL_CONFIG": str(shop.cli.config)}
-    log = place / "log"
-    command = [sys.executable, "-m", "handler", "serve", "--bind", "127.0.0.1:0"]
-    with log.open("wb") as said, subprocess.Popen(command, env=env, stderr=said) as served:
-        try:
-            until(lambda: "applied" in shop.cli("status", "shop").stdout.splitlines()[0], log.read_text)
-            lines = [json.loads(line) for line in log.read_text().splitlines()]
-            (port,) = [line["port"] for line in lines if line["message"] == "listening"]
-            asking = replace(shop.cli, environ={"CI": token, "ANNEAL_SERVER": f"http://127.0.0.1:{port}", "ANNEAL_TOKEN": token})
-            found = {row["subject"]: row for row in asking.json("doctor")["checks"]}
-            assert found["server"]["seen"].endswith("is ready, its worker too")
-            assert found["its targets"]["seen"] == f"version {__version__}, 1 target"
-        finally:
-            served.send_signal(signal.SIGTERM)
-        assert served.wait(PATIENCE) == 0, log.read_text()
-    gone = {row["subject"]: row for row in asking.json("doctor", code=1)["checks"]}["server"]
-    assert "can't be reached" in gone["problems"][0]["message"]
 
 
 def test_check_fits_a_terminal_of_80_columns(shop: Shop, place: Path) -> None:

@@ -11,7 +11,6 @@ import yaml
 
 from tests.e2e.cli.conftest import SECRET, Shop, document
 from tests.kubectl import Kubectl
-from tests.rooms.source.chart_servers import ChartHost, directory, helm, packed
 
 KUSTOMIZE = {
     "base/kustomization.yaml": "resources: [map.yaml]\n",
@@ -66,27 +65,6 @@ def test_check_plan_and_status_name_the_renderer(shop: Shop, renderers: Path, re
     assert json.dumps({"renderer": renderer})[1:-1] in json.dumps(shop.cli.json("status", "shop"))
 
 
-def test_a_directory_is_read_with_what_it_builds_on_and_with_nothing_else(shop: Shop, renderers: Path, tmp_path: Path) -> None:
-    root, secret = tmp_path / "checkout", tmp_path / "elsewhere"
-    shop.work.remove("deploy")
-    (root / "unread").mkdir(parents=True)
-    (root / ".git").mkdir()
-    (root / "unread" / "pipe").symlink_to("/proc/self/mem")
-    mixin = document("ConfigMap", "mixin")
-    base = {"kustomization.yaml": "resources: [map.yaml]\ncomponents: [../mixin]\n", "map.yaml": document("ConfigMap", "web")}
-    part = {"kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [m.yaml]\n", "m.yaml": mixin}
-    write(root / "base", base)
-    write(root / "app", {"overlays/prod/kustomization.yaml": "resources: [../../../base]\nnamePrefix: prod-\n"})
-    write(root / "mixin", part)
-    flags = ("--name", "web", "-n", shop.namespace)
-    found = shop.cli("render", "-f", str(root / "app" / "overlays" / "prod"), *flags).stdout
-    assert {each["metadata"]["name"] for each in yaml.safe_load_all(found)} == {"prod-web", "prod-mixin"}
-    write(secret, base)
-    write(root / "app", {"overlays/prod/kustomization.yaml": "resources: [../../../../elsewhere]\n"})
-    refused = shop.cli("render", "-f", str(root / "app" / "overlays" / "prod"), *flags, code=1).stderr
-    assert "leads out of the repository" in refused
-
-
 def write(place: Path, files: Mapping[str, str]) -> None:
     for path, text in files.items():
         (place / path).parent.mkdir(parents=True, exist_ok=True)
@@ -111,20 +89,3 @@ def test_the_rights_that_rbac_prints_read_the_values_too(shop: Shop, kubectl: Ku
     shop.cli("check")
     shop.cli("apply")
     assert kubectl("get", "configmap", "shop", "-n", shop.namespace)["data"] == {"value": "of the cluster"}
-
-
-def test_a_chart_from_elsewhere_is_rendered_checked_and_applied(shop: Shop, kubectl: Kubectl, renderers: Path, tmp_path: Path) -> None:
-    packed(tmp_path, "1.0.0", value="a")
-    with ChartHost(otherwise=directory(tmp_path / "a")) as host:
-        assert helm("repo", "index", str(tmp_path / "a"), home=tmp_path).returncode == 0
-        charted = f"{{type: helm, chart: {{repository: '{host.address}', name: web, version: ^1}}}}"
-        shop.configure(f"renderer: {charted}\ncharts: [{{url: '{host.address}'}}]")
-        gone = tmp_path / "no-kubeconfig"
-        assert "value: a" in shop.cli("render", kubeconfig=gone).stdout
-        shop.cli("check")
-        assert "configmaps" in shop.cli("rbac").stdout
-        shop.cli("apply")
-        assert kubectl("get", "configmap", "web", "-n", shop.namespace)["data"] == {"value": "a"}
-        shop.configure(f"renderer: {charted}")
-        refused = shop.cli("render", kubeconfig=gone, code=1).stderr
-        assert f"charts: [{{url: {host.address}" in refused

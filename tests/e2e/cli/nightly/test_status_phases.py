@@ -97,17 +97,6 @@ def test_a_rollout_says_its_step_and_its_share_until_it_has_ended(shop: Shop, ku
     assert (state(shop)["status"]["phase"], summed_phase(shop, kubectl), shares(shop)) == ("applied", "applied", [100])
 
 
-def test_a_canary_that_was_refused_has_no_share_and_the_phase_says_failed(shop: Shop) -> None:
-    shop.configure("rollout: rollout.yaml")
-    release(shop, "1", action="CreateOrUpdate", success=[{"healthy": {}}])
-    shop.cli("apply")
-    never = {"fieldComparisons": {"expectedValues": [{"path": "{.metadata.name}", "value": {"static": "no"}}], "timeout": "1s"}}
-    release(shop, "2", action="Canary", steps=[{"weight": 25, "for": "0s"}], success=[never])
-    shop.cli("apply", code=1)
-    assert text(shop).startswith("shop: failed for "), text(shop)
-    assert shares(shop) == [0]
-
-
 def prunes_slowly(shop: Shop) -> None:
     """Apply a ConfigMap that a finalizer keeps, then push without it."""
     metadata = {"name": "slow", "finalizers": [KEPT]}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from handler.render import Sandbox
-from tests.rooms.render.jsonnet_differences import compare_engines
-from tests.rooms.render.jsonnet_expressions import expressions
 from tests.rooms.render.jsonnet_programs import ENGINES, both, config, data_of, rendered
 from tests.rooms.render.test_jsonnet import MAIN, sandbox  # noqa: F401 - fixtures, too
 
@@ -48,8 +46,3 @@ def test_the_last_directory_of_imports_is_the_first(sandbox: Sandbox, engine: st
     assert list(data_of(rendered(sandbox, files, engine, options={"jpath": jpath}))) == [wanted]
     files["deploy/lib/a.libsonnet"] = config("lib")
     assert list(data_of(rendered(sandbox, files, engine, options={"jpath": jpath}))) == ["lib" if wanted == "vendor" else wanted]
-
-
-def test_the_engines_make_the_same_of_generated_expressions_but_for_what_is_listed(sandbox: Sandbox) -> None:
-    """A smoke of tests/nightly/test_jsonnet.py."""
-    compare_engines(sandbox, expressions(374, 57))

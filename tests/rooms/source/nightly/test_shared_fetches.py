@@ -27,7 +27,6 @@ from tests.fakes.clock import NEVER
 from tests.fakes.sandbox import InProcess
 from tests.fakes.worker_parts import parts_of
 from tests.patience import PATIENCE
-from tests.rooms.source.open_repository import opened
 
 COUNT = 50
 T = TypeVar("T")
@@ -143,20 +142,6 @@ def test_a_push_is_seen_although_a_tick_has_asked_a_moment_ago(fleet: Fleet) -> 
     assert {result.commit for result in fleet.all("push", sha)} == {sha}
 
 
-def test_a_newer_recorded_commit_isnt_undone_by_an_older_look_at_the_head(fleet: Fleet) -> None:
-    """Another replica has seen a push; our look at the host is older than that, and no reason to record the commit before."""
-    fleet.all("tick")
-    sha = fleet.push("README", "seen by the other replica\n")
-    other = Handler(fleet.settings, Secrets(), InProcess(), {})  # type: ignore[arg-type]  # its one method that is called
-    other._connection = fleet.handler._connection  # type: ignore[method-assign]  # the seam
-    assert other.run(Job("a3", "push", hint=sha)).commit == sha
-    ends = {result.target: result for result in fleet.all("tick")}
-    assert ends["a3"].commit == sha
-    state = fleet.handler.store(fleet.settings.targets[3]).read().state
-    assert state is not None
-    assert state.commit == sha
-
-
 def test_repositories_with_other_credentials_or_ca_share_no_fetch(tmp_path: Path) -> None:
     authority = tmp_path / "ca.pem"
     authority.touch()
@@ -166,31 +151,6 @@ def test_repositories_with_other_credentials_or_ca_share_no_fetch(tmp_path: Path
     targets = tuple(Target(f"a{number}", each, ("default",)) for number, each in enumerate(repositories))
     handler = Handler(Settings(targets), Secrets(), InProcess(), {})  # type: ignore[arg-type]  # its one method that is called
     assert len({id(handler.source(target)) for target in targets}) == len(repositories)
-
-
-def test_four_threads_fetch_one_commit_once(host: Host) -> None:
-    work = Work.of(host, "shop")
-    shas = []
-    for number in range(2):
-        work.write("app.yaml", f"# {number}\n")
-        shas.append(work.commit(f"Number {number}"))
-    work.push()
-    with opened(host.url_of("shop")) as git:
-        found: list[str] = []
-        barrier = threading.Barrier(8)
-
-        def fetch(sha: str) -> None:
-            barrier.wait()
-            found.append(git.fetch(sha).commit.sha)
-
-        threads = [threading.Thread(target=fetch, args=(shas[number % 2],)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert sorted(found) == sorted(shas * 4)
-    fetches = [request.body for request in host.requests if b"command=fetch" in request.body]
-    assert [sum(sha.encode() in body for body in fetches) for sha in shas] == [1, 1]
 
 
 def test_many_repositories_of_a_host_take_its_connections_in_turn(host: Host) -> None:

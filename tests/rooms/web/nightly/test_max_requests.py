@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,20 +90,6 @@ def test_without_max_requests_the_web_process_stays(tmp_path: Path) -> None:
         for _ in range(3):
             assert server.request("GET", "/healthz")[0] == 200
         assert (server.web(), replaced(server)) == (before, 0)
-
-
-def test_a_request_half_sent_at_sigterm_is_served(serving: Serving) -> None:
-    body = github_push(ref="refs/heads/nobody-follows-it")
-    lines = [f"{name}: {value}" for name, value in github_headers(body).items()]
-    head = "\r\n".join(("POST /webhooks/github HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *lines, "", "")).encode()
-    worker = serving.pid()
-    with serving.connect() as connection:
-        connection.sendall(head + body[:10])
-        assert serving.request("GET", "/healthz")[0] == 200, "accepted later, so the half request is in the process"
-        serving.process.send_signal(signal.SIGTERM)
-        serving.wait(lambda: not alive(worker))
-        connection.sendall(body[10:])
-        assert connection.recv(100).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="this system keeps no files in memory at /dev/shm")

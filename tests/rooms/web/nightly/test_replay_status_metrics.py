@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import signal
 from typing import Any
 
-from tests.fakes.signed_webhooks import SECRETS
-from tests.patience import PATIENCE
 from tests.rooms.web.conftest import Serving
 from tests.rooms.web.test_replay_status_metrics import scraped, status
 
@@ -39,14 +36,3 @@ def test_a_replay_taken_while_there_is_no_worker_waits_for_one(serving: Serving)
     run = serving.replay("shop-prod", force=True)
     serving.wait(lambda: status(serving, run) == "ended")
     assert len(ran(serving, run)) == 1
-
-
-def test_metrics_on_the_door_want_a_token_for_them(door: Serving) -> None:
-    assert door.request("GET", "/metrics")[0] == 401
-    assert door.read("/metrics")[0] == 403
-    connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=PATIENCE)
-    connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {SECRETS['SCRAPER']}"})
-    response = connection.getresponse()
-    assert (response.status, response.headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    assert b"anneal_request_duration_seconds_bucket" in response.read()
-    connection.close()

@@ -4,61 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 from tests.fakes.signed_webhooks import SECRETS
-from tests.rooms.web.conftest import Serving, children, resident
+from tests.rooms.web.conftest import Serving, children
 from tests.rooms.web.test_serve import POST, pushed
-
-MIB = 1024 * 1024
-JSON = {"Content-Type": "application/json"}
 
 
 def test_every_target_gets_a_start_up_tick(serving: Serving) -> None:
     serving.wait(lambda: {run["target"] for run in serving.runs() if "target" in run} == {"shop-prod", "slow"})
     assert serving.runs()[0]["threads"] == 1, "prepare comes before any thread"
-
-
-def test_a_replay_is_run(serving: Serving) -> None:
-    status, answer = serving.request("POST", "/replay/shop-prod", b'{"force": true}', {"Authorization": f"Bearer {SECRETS['OPS']}", **JSON})
-    assert status == 202
-    serving.wait(lambda: any(line["message"] == "run" and line["run"] == answer["run"] for line in serving.lines()))
-
-
-def test_a_run_that_breaks_is_a_log_line_and_the_next_one_runs(serving: Serving) -> None:
-    serving.push(after="dead" * 10)
-    serving.wait(lambda: any(line.get("outcome") == "failed" for line in serving.lines()))
-    serving.push(after="b" * 40)
-    serving.wait(lambda: pushed(serving, "b" * 40))
-
-
-def test_an_endless_chunked_body_is_refused_and_memory_stays_flat(serving: Serving) -> None:
-    web = serving.web()
-    serving.push()
-    before = resident(web)
-
-    def endless() -> Iterator[bytes]:
-        for _ in range(50):
-            yield b" " * MIB
-
-    for _ in range(3):
-        with serving.connect() as connection:
-            connection.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n")
-            sent = 0
-            try:
-                for part in endless():
-                    connection.sendall(f"{len(part):x}\r\n".encode() + part + b"\r\n")
-                    sent += len(part)
-            except OSError:
-                pass  # the server has hung up
-            assert sent < 50 * MIB
-    assert serving.push() == 202
-    assert resident(web) - before < 40 * MIB  # of 150 that were sent; what a body took may stay with the allocator, of each thread
-
-
-def test_a_body_over_the_cap_gets_its_answer(door: Serving) -> None:
-    status, answer = door.request("POST", "/webhooks/github", iter([b" " * MIB] * 5 + [b" "]), {"Transfer-Encoding": "chunked", **JSON})
-    assert (status, answer["code"]) == (413, "too-large")
 
 
 def test_a_body_that_breaks_off_leaves_the_server_serving(serving: Serving) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from handler.engine.apply import wait_deleted
 from handler.engine.apply.wait_deleted import wait_until_gone
-from handler.model.errors import StillDeleting
 from handler.model.names import identity_of
 from tests.unit.engine.apply.planned_target import config_map
 
@@ -34,12 +33,12 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
     """Wait while the cluster shows these, one look after the other; return the reports, each with what it says of its objects."""
 
-    def waited(*looks: Sequence[Live], survive: Sequence[Live] = ()) -> list[list[str]]:
+    def waited(*looks: Sequence[Live]) -> list[list[str]]:
         def until_gone(_api: Any, _wanted: Any, _timeout: float, stop: Callable[[], None], left: Callable[[Sequence[Live]], None]) -> Any:
             for look in looks:
                 stop()
                 left(look)
-            return survive
+            return ()
 
         monkeypatch.setattr(wait_deleted, "until_gone", until_gone)
         reports: list[list[str]] = []
@@ -63,9 +62,3 @@ def test_what_holds_an_object_is_reported_when_it_changes_and_then_that_all_are_
 def test_what_is_gone_soon_is_not_reported(wait: Callable[..., list[list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wait_deleted, "_REPORT_AFTER", 60.0)
     assert wait([ONE], [ONE], []) == []
-
-
-def test_what_is_not_gone_in_time_ends_the_wait_with_what_holds_it(wait: Callable[..., list[list[str]]]) -> None:
-    with pytest.raises(StillDeleting) as raised:
-        wait([ONE], survive=[ONE])
-    assert [f"{each.subject} {each.message}" for each in raised.value.problems] == [f"ConfigMap/shop/one {BACKUP}"]

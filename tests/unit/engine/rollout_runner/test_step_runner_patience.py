@@ -68,12 +68,6 @@ def fake() -> InMemoryCluster:
     return made
 
 
-def test_steps_at_once_all_act_before_the_run_leaves_its_wait_to_the_next(fake: InMemoryCluster) -> None:
-    assert look(fake).outcome is Outcome.WAITING
-    assert fake.data("a", "b", "c") == ["1", "1", None]
-    assert fake.outcomes() == {"a": "", "b": "", "c": ""}
-
-
 def test_each_look_goes_on_where_the_last_one_was_and_writes_nothing_twice(fake: InMemoryCluster) -> None:
     look(fake)
     began = recorded(fake, "a").started
@@ -85,15 +79,6 @@ def test_each_look_goes_on_where_the_last_one_was_and_writes_nothing_twice(fake:
     assert look(fake).outcome in (Outcome.APPLIED, Outcome.UNCHANGED)
     assert fake.outcomes() == dict.fromkeys("abc", "done")
     assert sorted(fake.written) == ["PATCH a", "PATCH b", "PATCH c"]
-
-
-def test_a_step_whose_time_is_over_fails_at_the_next_look() -> None:
-    fake = InMemoryCluster()
-    fake.push({"a": "1"}, group("one", step("CreateOrUpdate", "a", success=ready(timeout=600, progress=6000))))
-    assert [look(fake, later).outcome for later in (0, 300)] == [Outcome.WAITING] * 2
-    result = look(fake, later=660)
-    assert (result.outcome, result.code) == (Outcome.FAILED, "rollout-failed")
-    assert recorded(fake, "a").outcome == "failed"
 
 
 def test_a_step_of_which_nothing_has_changed_for_too_long_fails_though_no_run_waits() -> None:
