@@ -1,4 +1,4 @@
-"""A target's page: its rollout, a run under way, each unhealthy object once; how it stands, which no colour tells alone."""
+"""A target's page: its rollout, a run under way, each unhealthy object once; how it stands in words, not by a colour alone."""
 
 from __future__ import annotations
 
