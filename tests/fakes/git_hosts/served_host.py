@@ -111,11 +111,6 @@ class ServedHost(ABC):
         """Return the requests of a method whose path holds something."""
         return [each for each in self.requests if method in ("", each.method) and part in each.path]
 
-    def meant(self) -> list[str]:
-        """Return the violations, and forget them: the test meant them."""
-        found, self.violations = self.violations, []
-        return found
-
     def next_number(self) -> int:
         """Return the number of something new."""
         self._numbers += 1

@@ -16,10 +16,10 @@ from handler.model.commit_status import CommitStatus, StatusState
 from handler.model.errors import AccessDenied, AnnealError, GitUnavailable
 from handler.model.host_answer import HostBusy, HostRefusal, Query
 from handler.model.pull_request import HostComment, PullRequest
-from tests.rooms.feedback.host_client import OTHER, SHA
 from tests.rooms.feedback.tried_hosts import Proposal, Right, TriedHost, way
 from tests.rooms.source.canned_host import Canned, CannedHost
 
+SHA, OTHER = "4f1b0c7e2d9a5836be0174c2f6a98d3e5b7c1a20", "9c3d5e1f7a2b4860d1e2f3a4b5c6d7e8f9a0b1c2"
 STATUS = CommitStatus(SHA, "anneal/blue/shop", StatusState.SUCCESS, "3 created", "https://anneal.example.com/x")
 URLS = {
     "github": "acme/shop",
