@@ -2,7 +2,7 @@
 
 A file of tests/unit or tests/repository is tried on every mutant, another one on those that no cheaper kind of file kills.
 
-- record: one run of everything in a copy with sleeping mutants: seconds by file, mutants by test
+- record: one run of everything in a copy with sleeping mutants, on an idle machine: seconds by file, mutants by test
 - pure: mutants against tests/unit and tests/repository
 - rooms: the mutants that nothing pure has killed against the rest but tests/e2e
 - e2e: the mutants that nothing else has killed against thirty files of tests/e2e each
@@ -95,7 +95,7 @@ class Measurement:
         missed = len(self.mutants.keys() - reached.keys())
         changed = self.results.changed()
         if changed:
-            print(f"changed, moved or gone since they were recorded: {', '.join(changed)}; anew: scripts/test --cost record")
+            print(f"{len(changed)} files of tests have changed, moved or gone since they were recorded; anew: scripts/test --cost record")
         print(f"{len(self.mutants)} mutants: {len(dead)} killed, {len(survived)} survived, {missed} not reached")
         print(*(f"survived: {self.mutants[name]}" for name in survived), sep="\n")
 
@@ -125,8 +125,8 @@ class Measurement:
         for _, files, _ in jobs:
             for file, tests in files.items():
                 asked.setdefault(file, set()).update(tests)
-        jobs += [(NOTHING, {file: [test for test in usable(costs[file]) if test in tests]}, False) for file, tests in asked.items()]
-        (self.results.directory / "jobs.json").write_text(json.dumps(jobs))
+        controls = [(NOTHING, {file: [test for test in usable(costs[file]) if test in tests]}, False) for file, tests in asked.items()]
+        (self.results.directory / "jobs.json").write_text(json.dumps(controls + jobs))  # first: what is kept after Ctrl-C has had its control
         try:
             self._pytest(self.tree, "infra.suite.killing", [*WHOLE, f"--timeout={3 * LONGEST}", "tests"])
         finally:  # Ctrl-C too: the next time goes on from here
