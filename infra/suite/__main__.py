@@ -126,7 +126,8 @@ class Measurement:
             for file, tests in files.items():
                 asked.setdefault(file, set()).update(tests)
         controls = [(NOTHING, {file: [test for test in usable(costs[file]) if test in tests]}, False) for file, tests in asked.items()]
-        (self.results.directory / "jobs.json").write_text(json.dumps(controls + jobs))  # first: what is kept after Ctrl-C has had its control
+        # Controls first: Ctrl-C leaves no kill without its own.
+        (self.results.directory / "jobs.json").write_text(json.dumps(controls + jobs))
         try:
             self._pytest(self.tree, "infra.suite.killing", [*WHOLE, f"--timeout={3 * LONGEST}", "tests"])
         finally:  # Ctrl-C too: the next time goes on from here
