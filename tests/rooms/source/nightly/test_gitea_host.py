@@ -1,4 +1,4 @@
-"""A real Gitea as the counterpart of tests: what is pushed to it is fetched, what it sends is proven, what it takes is there again."""
+"""A real Gitea as the counterpart of tests: what is pushed to it is fetched, what it sends is proven and read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from handler.model.errors import AccessDenied
 from handler.triggers import WEBHOOKS
-from infra.giteahost import Account, GiteaHost, Refused
+from infra.giteahost import Account, GiteaHost
 from infra.gitwork import Work
 from tests.fakes.host_webhooks import KEYS, SAMPLES, Sample, accepted
 from tests.rooms.source.gitea_events import PullRequests
@@ -66,15 +66,6 @@ def test_what_is_pushed_is_fetched_with_a_token(gitea: GiteaHost, ada: Account, 
         git.head(following(MAIN))
 
 
-def test_a_new_repository_may_be_empty(gitea: GiteaHost, ada: Account, tmp_path: Path) -> None:
-    name = gitea.repository(ada.name, "bare", empty=True)
-    work = gitea.work(name, ada, tmp_path / "bare")
-    sha = work.write("a", "1").commit("First")
-    work.push()
-    with opened(gitea.clone_url(name)) as git:
-        assert git.head(following(MAIN)).commit == sha
-
-
 def test_a_pull_request_of_a_fork_is_fetched_by_its_commit_from_the_repository(
     gitea: GiteaHost, ada: Account, bob: Account, shop: str, tmp_path: Path
 ) -> None:
@@ -108,86 +99,6 @@ def life() -> Iterator[dict[str, Delivery]]:
 
 def test_each_step_of_a_pull_request_has_a_sample(life: dict[str, Delivery]) -> None:
     assert set(life) == set(RECORDED)
-
-
-def test_the_statuses_of_a_commit_are_there_in_order(gitea: GiteaHost, ada: Account, shop: str, work: Work) -> None:
-    token = gitea.token(ada, "write:repository")
-    path = f"/repos/{shop}/statuses/{work.head()}"
-    for number in range(60):  # more than a page has
-        gitea.api("POST", path, {"context": "anneal/shop", "state": "pending", "description": f"run {number}"}, token)
-    found = gitea.statuses(shop, work.head())
-    assert [(each["id"], each["description"]) for each in found] == [(number + 1, f"run {number}") for number in range(60)]
-    assert {(each["context"], each["status"], each["creator"]["login"]) for each in found} == {("anneal/shop", "pending", ada.name)}
-
-
-def test_a_token_does_what_its_scopes_allow(gitea: GiteaHost, ada: Account, shop: str, work: Work) -> None:
-    path, new = f"/repos/{shop}/statuses/{work.head()}", {"context": "anneal/shop", "state": "success"}
-    assert gitea.ask("POST", path, new, gitea.token(ada, "read:repository")).status == 403
-    assert gitea.ask("POST", path, new, "").status == 404  # as if there were no such repository
-    with pytest.raises(Refused, match=r"required=\[write:repository\]") as raised:
-        gitea.api("POST", path, new, gitea.token(ada, "write:issue"))
-    assert raised.value.answer.status == 403
-
-
-def test_what_a_person_may_do_is_known(gitea: GiteaHost, ada: Account, bob: Account, shop: str) -> None:
-    def permission() -> str:
-        return str(gitea.api("GET", f"/repos/{shop}/collaborators/{bob.name}/permission", None, ada.token)["permission"])
-
-    seen = [permission()]
-    for given in ("read", "write", "admin"):
-        gitea.collaborator(shop, bob, given)
-        seen.append(permission())
-    assert seen == ["none", "read", "write", "admin"]
-
-
-def test_a_pull_request_is_edited_closed_opened_again_and_merged(gitea: GiteaHost, ada: Account, shop: str, work: Work) -> None:
-    work.push(ref="HEAD:refs/heads/release")
-    number, sha = proposed(gitea, shop, ada, work)
-    gitea.edit_pull_request(shop, number, ada, title="A better idea", base="release")
-    assert gitea.edit_pull_request(shop, number, ada, state="closed")["state"] == "closed"
-    found = gitea.edit_pull_request(shop, number, ada, state="open")
-    assert (found["title"], found["base"]["ref"], found["state"], found["head"]["sha"]) == ("A better idea", "release", "open", sha)
-    merged = gitea.merge_pull_request(shop, number, ada)
-    found = gitea.pull_request(shop, number)
-    assert (found["state"], found["merged"], found["merge_commit_sha"]) == ("closed", True, merged)
-
-
-def test_comments_are_made_changed_and_deleted(gitea: GiteaHost, ada: Account, bob: Account, shop: str, work: Work) -> None:
-    gitea.collaborator(shop, bob, "read")
-    number, _ = proposed(gitea, shop, ada, work)
-    first, second = gitea.comment(shop, number, "a plan", ada), gitea.comment(shop, number, "thanks", bob)
-    with pytest.raises(Refused, match="403"):
-        gitea.edit_comment(shop, first, "no plan", bob)
-    gitea.edit_comment(shop, second, "changed by one who may write", ada)
-    gitea.edit_comment(shop, first, "another plan")
-    seen = [(each["id"], each["user"]["login"], each["body"]) for each in gitea.comments(shop, number)]
-    assert seen == [(first, ada.name, "another plan"), (second, bob.name, "changed by one who may write")]
-    gitea.delete_comment(shop, second, ada)
-    assert [each["id"] for each in gitea.comments(shop, number)] == [first]
-
-
-def test_it_starts_again_at_the_same_place_with_all_that_it_had() -> None:
-    with GiteaHost() as host:
-        ada = host.user("ada")
-        shop = host.repository("ada", "shop")
-        work = host.work(shop, ada)
-        url, process = host.url, host.process
-        host.stop()
-        assert host.process == 0
-        host.start()
-        assert host.url == url
-        assert host.process != process
-        sha = work.write("a", "1").commit("After it")
-        work.push()
-        assert host.api("GET", f"/repos/{shop}/branches/main", None, ada.token)["commit"]["id"] == sha
-        assert "gitea" in host.said()
-        assert host.api("GET", "/version", None, "")["version"] in (Path(__file__).parents[4] / "infra/gitea/go.mod").read_text()
-
-
-def test_one_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infra.giteahost.app_ini", lambda *_: "[database]\nDB_TYPE = oracle\n")
-    with pytest.raises(RuntimeError, match="isn't ready"), GiteaHost():
-        raise AssertionError
 
 
 @pytest.mark.parametrize("sample", RECORDED.values(), ids=str)
