@@ -63,11 +63,6 @@ class GiteaHost(Forge):
         self._port.close()
         shutil.rmtree(self.root, ignore_errors=True)
 
-    @property
-    def process(self) -> int:
-        """The id of its process; 0: it doesn't run."""
-        return self._process.pid if self._process else 0
-
     def start(self) -> GiteaHost:
         """Start it, and wait until it answers. Its life is bound to the thread that calls. Raises RuntimeError, with its last words."""
         built = gitea()

@@ -110,9 +110,9 @@ class Forge:
 
     # --- repositories
 
-    def repository(self, owner: str, name: str, *, private: bool = False, empty: bool = False) -> str:
-        """Create a repository of a person or organization, and return `owner/name`; unless `empty`, main has a commit. Raises Refused."""
-        new = {"name": name, "private": private, "auto_init": not empty, "default_branch": "main"}
+    def repository(self, owner: str, name: str, *, private: bool = False) -> str:
+        """Create a repository of a person or organization, and return `owner/name`; main has a commit. Raises Refused."""
+        new = {"name": name, "private": private, "auto_init": True, "default_branch": "main"}
         return str(self.api("POST", f"/admin/users/{owner}/repos", new)["full_name"])
 
     def fork(self, repository: str, account: Account, name: str = "") -> str:
